@@ -2,6 +2,7 @@
 #include <stddef.h>
 #include <string.h>
 #include "api/api.h"
+#include "base/background.h"
 #include "base/interrupt.h"
 #include "base/mem.h"
 #include "base/settings.h"
@@ -63,7 +64,7 @@ int nvm_ctx_free(nvm_ctx *ctx) {
   int open = ctx ? atomic_load(&ctx->scopes) : 0;
   if (open)
     return nvb_fail(NVM_ERR_STATE, "[ctx_free] %d of its scopes are open; close them with nvm_scope_close first", open);
-  if (ctx) nvd_compilers_settle(); /* the process may end next */
+  if (ctx) nvb_crews_settle(); /* the process may end next: LLVM and NVRTC make tables when they compile first */
   nva_ctx_unref(ctx);
   return NVM_OK;
 }

@@ -138,4 +138,10 @@ int nvb_crew_wait(nvb_crew *c, int (*is_over)(void *arg), void *arg) {
   wait w = { c, is_over ? is_over : is_idle, is_over ? arg : c };
   return nvb_event_await(&moved, is_enough, &w);
 }
-void nvb_crew_settle(nvb_crew *c) { nvb_event_await(&moved, is_settled, c); }
+void nvb_crews_settle(void) {
+  nvb_lock_take(&lock);
+  nvb_crew *first = crews; /* a crew that is known stays so */
+  nvb_lock_give(&lock);
+  for (nvb_crew *c = first; c; c = c->next) nvb_event_await(&moved, is_settled, c);
+}
+void nvb_crews_end_first(void) { atexit(at_end); }

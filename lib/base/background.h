@@ -28,7 +28,9 @@ int nvb_crew_waiting(nvb_crew *c); /* jobs that no thread has taken */
 /* Waits until is_over(arg), which is asked after each job; NULL: until the crew has no job. An interrupt ends the wait.
    Returns a status. */
 int nvb_crew_wait(nvb_crew *c, int (*is_over)(void *arg), void *arg);
-/* Waits for the crew's first job if it is in progress: the libraries that it opens register then what they destroy at
-   exit, and what waits there for the threads is registered after them. */
-void nvb_crew_settle(nvb_crew *c);
+/* Waits for the first job of every crew that has one in progress: the libraries that it opens register then what they
+   destroy at exit, and what waits there for the threads is registered after them. */
+void nvb_crews_settle(void);
+/* To be called where a job has opened a library: an exit before the job's end waits for it first, too. */
+void nvb_crews_end_first(void);
 #endif

@@ -82,8 +82,6 @@ int64_t nvd_first_difference(const char *a, const char *b, int64_t bytes, nvm_dt
 int nvd_is_ready(nvd_program *p);
 /* Queues what nvd_prepare left out because many kernels were waiting to be compiled: the program has come again. */
 void nvd_compile(nvd_program *p);
-/* Waits for the first compilation of the process if it is in progress: until it has ended, the process may not. */
-void nvd_compilers_settle(void);
 void nvd_warm_wait(void); /* waits for the CPU kernels that are compiled in the background */
 /* 1 if code that arrived after preparing spills registers, so that another plan may be faster, or will not arrive. */
 int nvd_outdated(nvd_program *p);

@@ -72,7 +72,7 @@ START_TEST(a_wait_ends_with_what_it_waits_for) {
   give_all();
   for (int i = 0; i < n; i++) sem_post(&gate);
   ck_assert_int_eq(nvb_crew_wait(&crew, first_is_done, &n), NVM_OK);
-  nvb_crew_settle(&crew);
+  nvb_crews_settle();
   ck_assert_int_eq(atomic_load(&done), n);
   open_gate();
 }

@@ -10,6 +10,7 @@
 #if defined __x86_64__
 #include <cpuid.h>
 #endif
+#include "base/background.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "base/settings.h"
@@ -35,6 +36,7 @@ static void open_module(void) {
   beside_us(path, sizeof path);
   void *lib = dlopen(path, RTLD_NOW | RTLD_LOCAL);
   void *symbol = lib ? dlsym(lib, "nvm_llvm_open") : NULL;
+  if (lib) nvb_crews_end_first();
   nvc_llvm_open open = NULL;
   if (!symbol) {
     const char *e = dlerror();

@@ -46,9 +46,6 @@ static void end_task(nvb_job *j, int done) {
 
 static nvb_crew crew = { .work = compile_task, .end = end_task, .most = THREADS, .fork_ends = 1 };
 
-/* NVRTC makes tables when it compiles for the first time. */
-void nvd_compilers_settle(void) { nvb_crew_settle(&crew); }
-
 /* Queues the task, which needs no reference to its kernel yet. */
 static void queue_task(task *t) {
   nvd_gpu_kernel_ref(t->k);
