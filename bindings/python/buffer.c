@@ -1,9 +1,30 @@
 /* The buffer protocol of arrays: exports are read-only and keep the value alive, even if the array is written to later.
-   Decides which requests of a consumer can be met; evaluates, and never copies elements. */
+   Decides which requests of a consumer can be met; evaluates, and copies elements for nvp_show alone: what lies on a
+   GPU is refused, so that NumPy goes on to __array__, which knows whether a copy is allowed. */
 #include "nvp.h"
 
 typedef struct exported { nvm_array *keep; Py_ssize_t shape[NVM_MAX_RANK], strides[NVM_MAX_RANK]; } exported;
 
+static _Thread_local int copies; /* the thread is in nvp_show */
+PyObject *nvp_show(PyObject *module, PyObject *x) {
+  (void)module;
+  copies = 1;
+  PyObject *view = PyMemoryView_FromObject(x);
+  copies = 0;
+  return view;
+}
+static int is_elsewhere(nvp_array *a) {
+  nvm_device d = nvm_device_of(a->h);
+  if (copies || d == NVM_DEVICE_CPU) return 0;
+  PyObject *device = nvp_device_object(a->st, d);
+  if (device)
+    PyErr_Format(PyExc_BufferError,
+                 "the array lies on %S, which has no memory for this protocol; numpy.asarray(x), x.to_device('cpu') "
+                 "and x.tobytes() copy it to the CPU",
+                 device);
+  Py_XDECREF(device);
+  return 1;
+}
 int nvp_getbuffer(PyObject *self, Py_buffer *view, int flags) {
   nvp_array *a = (nvp_array *)self;
   nvm_dtype t = nvm_dtype_of(a->h);
@@ -16,6 +37,7 @@ int nvp_getbuffer(PyObject *self, Py_buffer *view, int flags) {
            -1;
   if (!nvp_format(t))
     return PyErr_Format(PyExc_BufferError, "%s has no buffer format; use astype or DLPack", nvm_dtype_name(t)), -1;
+  if (is_elsewhere(a)) return -1;
   exported *e = PyMem_Calloc(1, sizeof *e);
   if (!e) return PyErr_NoMemory(), -1;
   if (!(e->keep = nvp_read(a, "numpy.asarray", &data, strides))) return PyMem_Free(e), -1;

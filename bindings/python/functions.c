@@ -162,6 +162,8 @@ static int bind_arguments(const op *o, PyObject **v, PyObject *const *args, Py_s
   for (Py_ssize_t k = 0; k < nnames; k++) {
     PyObject *name = PyTuple_GetItem(names, k);
     int i = place_of(o, name);
+    if (i == o->nparam && args[n + k] == Py_None && !PyUnicode_CompareWithASCIIString(name, "out"))
+      continue; /* functions over several libraries pass on NumPy's parameter */
     if (i == o->nparam) return argument_error(o, "no argument ", name);
     if (v[i]) return argument_error(o, "given twice: ", name);
     v[i] = args[n + k];

@@ -341,6 +341,7 @@ static PyMethodDef methods[] = {
   { "from_bytes", mod_from_bytes, METH_VARARGS, NULL },
   { "einsum_path", nvp_einsum_path, METH_VARARGS, NULL },
   { "positions", nvp_nonzero, METH_O, NULL },
+  { "show", nvp_show, METH_O, NULL },
   { "is_writable", nvp_is_writable, METH_O, NULL },
   { "index_outside", nvp_index_outside, METH_VARARGS, NULL },
   { "from_dlpack", (PyCFunction)(void (*)(void))mod_from_dlpack, METH_VARARGS | METH_KEYWORDS,

@@ -107,6 +107,7 @@ int nvp_finish_array(nvp_state *st);
 /* ---- buffer.c */
 int nvp_getbuffer(PyObject *self, Py_buffer *view, int flags);
 void nvp_releasebuffer(PyObject *self, Py_buffer *view);
+PyObject *nvp_show(PyObject *module, PyObject *x); /* a memoryview of an array; of one on a GPU, of a copy */
 
 /* ---- functions.c */
 extern PyType_Spec nvp_op_spec, nvp_method_spec;

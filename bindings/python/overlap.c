@@ -64,7 +64,10 @@ static int compare_objects(nvp_state *st, PyObject *x, PyObject *y, int64_t work
   Py_buffer view[2] = { { .obj = NULL }, { .obj = NULL } };
   nvp_place p[2];
   int there = 1, found = 0;
-  for (int k = 0; k < 2 && there > 0; k++) there = find_place(st, of[k], &p[k], &keep[k], &view[k]);
+  for (int k = 0; k < 2 && there >= 0; k++) { /* the second is looked at where the first has no memory yet */
+    int has = find_place(st, of[k], &p[k], &keep[k], &view[k]);
+    there = has < 0 ? -1 : there && has;
+  }
   if (there > 0) found = nvp_overlap(&p[0], &p[1], work);
   for (int k = 0; k < 2; k++) {
     Py_XDECREF(keep[k]);

@@ -225,8 +225,8 @@ NVM_API nvm_array *nvm_triu(nvm_array *x, int64_t k); /* sets elements below it 
    than the axis broadcast. */
 NVM_API nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis);
 NVM_API nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axis);
-/* Sort real dtypes and bool along one axis, stably; NaN comes last (first if descending). argsort gives int64
-   positions. Sorting runs on the CPU: an array on a GPU is copied there, and a call of a function that was traced for a
+/* Sort real dtypes and bool along one axis, stably; NaN comes last, in both directions. argsort gives int64 positions.
+   Sorting runs on the CPU: an array on a GPU is copied there, and a call of a function that was traced for a
    GPU fails with NVM_ERR_STATE. */
 NVM_API nvm_array *nvm_sort(nvm_array *x, int axis, int descending);
 /* the int64 positions that sort x along an axis, as nvm_sort does */

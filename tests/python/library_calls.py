@@ -814,7 +814,7 @@ def run(library):
     """{call: (what became of it, details)}"""
     if library == "sklearn":
         importlib.import_module("sklearn").set_config(array_api_dispatch=True)
-    if library in ("einops", "dask.array", "xarray"):
+    if library in ("einops", "dask.array", "pandas", "xarray"):
         importlib.import_module("nvm." + library.split(".")[0])
     made = {}
     for call in lines(TABLES[library]):

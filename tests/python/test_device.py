@@ -145,7 +145,12 @@ def test_results_stay_and_are_the_cpus(x):
 def test_reading(x):
     y = (x + 1).eval()
     assert y.tolist() == [[1, 2, 3], [4, 5, 6]]
-    assert bytes(memoryview(y)) == y.tobytes() == np.arange(1, 7, dtype=np.float32).tobytes()
+    with pytest.raises(BufferError, match=r"on cuda:0.*to_device\('cpu'\)"):
+        memoryview(y)
+    with pytest.raises(ValueError, match="copy=False, but an array of float32 on cuda:0 has to be copied"):
+        np.asarray(y, copy=False)
+    assert np.asarray(y).tobytes() == np.asarray(y, copy=None).tobytes() == y.tobytes()
+    assert y.tobytes() == np.arange(1, 7, dtype=np.float32).tobytes()
     assert repr(y) == repr(nvm.asarray(np.asarray(y), device="cpu")) and str(y[0, 0]) == "1.0"
     assert float(y[1, 2]) == 6 and int(y[0, 1]) == 2 and bool(y[0, 0]) and y.item(1, 1) == 5
     assert [0, 1, 2][nvm.asarray(2, device=GPU)] == 2

@@ -51,9 +51,11 @@ def rows(dtype, n, kind, rng):
 
 
 def order_of(x, axis, descending):
-    """Of equal elements the first comes first in both directions; NaN comes first if descending."""
+    """Of equal elements the first comes first in both directions; NaN comes last in both."""
     if not descending:
         return np.argsort(x, axis=axis, kind="stable")
+    if x.dtype.kind == "f":
+        return np.argsort(-x, axis=axis, kind="stable")
     flipped = np.argsort(np.flip(x, axis), axis=axis, kind="stable")
     return x.shape[axis] - 1 - np.flip(flipped, axis)
 

@@ -27,7 +27,7 @@ def array(x, dtype, copy):
     if x.dtype.name in _ADDED:
         a = np.frombuffer(x.tobytes(), dtype=numpy_dtype(x.dtype)).reshape(x.shape)
     else:
-        a = np.asarray(memoryview(x))
+        a = np.asarray(_nvm.show(x))
     if dtype is not None and a.dtype != np.dtype(dtype):
         if copy is False:
             raise ValueError(f"copy=False, but {a.dtype} has to be converted to {dtype}")

@@ -1,6 +1,7 @@
 """Products of several dimensions, einsum: what needs no factorization, so that nothing else is imported for it."""
 
 from . import _nvm
+from ._array_api import result_type
 
 _f = _nvm.functions
 
@@ -119,7 +120,18 @@ def einsum(*args, optimize=None, dtype=None, precision=None):
     array([3, 7])
     """
     text, operands = _subscripts(args)
-    return _f["einsum"](operands, text, optimize=_path(optimize), dtype=dtype, precision=precision)
+    given = {"optimize": _path(optimize), "dtype": dtype, "precision": precision}
+    if all(getattr(getattr(x, "dtype", None), "kind", "") != "b" for x in operands):
+        return _f["einsum"](operands, text, **given)
+    return _einsum_of_bools(tuple(map(_nvm.asarray, operands)), text, given)
+
+
+def _einsum_of_bools(operands, text, given):
+    """Among numbers bools are numbers; among themselves products are ands, and sums are ors."""
+    numbers = [x for x in operands if x.dtype.kind != "b"]
+    number = result_type(*numbers) if numbers else _nvm.int64
+    made = _f["einsum"]([x.astype(number) if x.dtype.kind == "b" else x for x in operands], text, **given)
+    return made if numbers or given["dtype"] is not None else made != 0
 
 
 def einsum_path(*args, optimize="greedy"):

@@ -7,8 +7,14 @@ import functools
 import numpy as _np
 import xarray.core.dtypes as _core
 import xarray.namedarray.dtypes as _named
+from xarray import DataArray as _DataArray
+from xarray import Variable as _Variable
 
 from . import _nvm
+
+# NumPy asks for it where it looks for the common dtype of DataArrays
+for _class in _DataArray, _Variable:
+    _class.__numpy_dtype__ = property(lambda self: _np.dtype(self.dtype))
 
 _NAMES = "maybe_promote", "get_fill_value", "get_pos_infinity", "get_neg_infinity"
 

@@ -117,8 +117,6 @@ def _positions(a, axis, descending):
         real, imaginary = f["real"](a), f["imag"](a)
         undefined = f["isnan"](real).astype(_nvm.int64) * 2 + f["isnan"](imaginary).astype(_nvm.int64)
         return _lexicographic([(imaginary, descending), (real, descending), (undefined, False)], axis)
-    if descending and a.dtype.kind == "f":
-        return _lexicographic([(a, True), (f["isnan"](a).astype(_nvm.uint8), False)], axis)
     return f["argsort"](a, axis=axis, descending=descending)
 
 
@@ -174,7 +172,7 @@ def sort(a, axis=-1, kind=None, order=None, *, stable=None, descending=NOT_GIVEN
     _check_kind(kind, order, stable, descending)
     a, axis = _flattened(a, axis)
     descending = descending is not NOT_GIVEN and bool(descending)
-    if a.dtype.kind == "c" or descending and a.dtype.kind == "f":
+    if a.dtype.kind == "c":
         return f["take_along_axis"](a, _positions(a, axis, descending), axis=axis)
     return f["sort"](a, axis=axis, descending=descending)
 
