@@ -277,7 +277,7 @@ static int cost_of(const nvg_inst *x) {
   case NVG_PARAM: case NVG_CONST: case NVG_BITS: case NVG_LOOP: case NVG_PHI: case NVG_END: return 0;
   case NVG_DIV: return flt ? 4 << wide : 16 << wide;
   case NVG_REM: return 16 << wide;
-  case NVG_SQRT: return 4 << wide;
+  case NVG_SQRT: case NVG_SQRT_INSIDE: return 4 << wide;
   case NVG_MULHI: case NVG_CLZ: case NVG_TABLE: return 2 << wide;
   default: return 1;
   }

@@ -18,8 +18,8 @@ int nvg_bits_nan(int type, uint64_t bits) {
 
 /* Finds a primitive that text calls as a function; -1 if there is none. */
 int nvg_prim_find(const char *name, int len) {
-  static const uint8_t named[] = { NVG_REM,  NVG_ABS,   NVG_FMA,   NVG_SQRT, NVG_RINT, NVG_FLOOR,
-                                   NVG_CEIL, NVG_TRUNC, NVG_MULHI, NVG_CLZ,  NVG_SEL };
+  static const uint8_t named[] = { NVG_REM,   NVG_ABS,  NVG_FMA,   NVG_SQRT,  NVG_SQRT_INSIDE, NVG_RINT,
+                                   NVG_FLOOR, NVG_CEIL, NVG_TRUNC, NVG_MULHI, NVG_CLZ,         NVG_SEL };
   for (unsigned i = 0; i < sizeof named; i++)
     if (strlen(nvg_prims[named[i]].text) == (size_t)len && !memcmp(nvg_prims[named[i]].text, name, (size_t)len))
       return named[i];

@@ -124,7 +124,7 @@ NVG_SOFT void root(const nvg_step_args *s, int exact) {
 NVG_SOFT void step(const nvg_step_args *s, int fused, int exact) {
   switch (s->prim) {
   case NVG_CVT: convert(s, exact); return;
-  case NVG_SQRT: root(s, exact); return;
+  case NVG_SQRT: case NVG_SQRT_INSIDE: root(s, exact); return;
   case NVG_SEL:
     switch (size_of(s->type)) { CHOOSE(uint8_t) CHOOSE(uint16_t) CHOOSE(uint32_t) CHOOSE(uint64_t) }
     return;

@@ -7,25 +7,26 @@ enum { COUNTER_BITS = 128 };
 static int is_wide(nvm_dtype t) { return nvg_size(t) == 8; }
 
 /* A draw is a function of the element's number, the generator's state and parameters, of these dtypes (NVM_NDTYPES: the
-   dtype of the draw), which takes so many counters for each element; or a function of random bits. */
+   dtype of the draw), for dtypes of 8 bytes `wide`, if that is another one; it takes so many counters for each element,
+   or 0: 32 or 64 bits. Or it is a function of random bits. */
 typedef struct draw_row {
-  nvg_op op, of_bits;
+  nvg_op op, wide, of_bits;
   int parameters, counters;
   nvm_dtype parameter[NVG_DRAW_PARAMETERS];
 } draw_row;
 enum { OWN = NVM_NDTYPES };
 static const draw_row rows[NVM_NDRAWS] = {
   [NVM_DRAW_UNIFORM] = { .of_bits = NVG_OP_UNIT },
-  [NVM_DRAW_NORMAL] = { .of_bits = NVG_OP_NORMAL },
+  [NVM_DRAW_NORMAL] = { NVG_OP_RANDOM_NORMAL32, .wide = NVG_OP_RANDOM_NORMAL64 },
   [NVM_DRAW_EXPONENTIAL] = { .of_bits = NVG_OP_EXPONENTIAL },
-  [NVM_DRAW_BELOW] = { NVG_OP_RANDOM_BELOW, 0, 1, 1, { NVM_I64 } },
-  [NVM_DRAW_GAMMA] = { NVG_OP_RANDOM_GAMMA, 0, 1, 16, { OWN } },
-  [NVM_DRAW_BETA] = { NVG_OP_RANDOM_BETA, 0, 2, 32, { OWN, OWN } },
-  [NVM_DRAW_VONMISES] = { NVG_OP_RANDOM_VONMISES, 0, 1, 64, { OWN } },
-  [NVM_DRAW_POISSON] = { NVG_OP_RANDOM_POISSON, 0, 1, 32, { NVM_F64 } },
-  [NVM_DRAW_BINOMIAL] = { NVG_OP_RANDOM_BINOMIAL, 0, 2, 32, { NVM_I64, NVM_F64 } },
-  [NVM_DRAW_ZIPF] = { NVG_OP_RANDOM_ZIPF, 0, 1, 64, { NVM_F64 } },
-  [NVM_DRAW_HYPERGEOMETRIC] = { NVG_OP_RANDOM_HYPERGEOMETRIC, 0, 3, 64, { NVM_I64, NVM_I64, NVM_I64 } },
+  [NVM_DRAW_BELOW] = { NVG_OP_RANDOM_BELOW, 0, 0, 1, 1, { NVM_I64 } },
+  [NVM_DRAW_GAMMA] = { NVG_OP_RANDOM_GAMMA, 0, 0, 1, 16, { OWN } },
+  [NVM_DRAW_BETA] = { NVG_OP_RANDOM_BETA, 0, 0, 2, 32, { OWN, OWN } },
+  [NVM_DRAW_VONMISES] = { NVG_OP_RANDOM_VONMISES, 0, 0, 1, 64, { OWN } },
+  [NVM_DRAW_POISSON] = { NVG_OP_RANDOM_POISSON, 0, 0, 1, 32, { NVM_F64 } },
+  [NVM_DRAW_BINOMIAL] = { NVG_OP_RANDOM_BINOMIAL, 0, 0, 2, 32, { NVM_I64, NVM_F64 } },
+  [NVM_DRAW_ZIPF] = { NVG_OP_RANDOM_ZIPF, 0, 0, 1, 64, { NVM_F64 } },
+  [NVM_DRAW_HYPERGEOMETRIC] = { NVG_OP_RANDOM_HYPERGEOMETRIC, 0, 0, 3, 64, { NVM_I64, NVM_I64, NVM_I64 } },
 };
 int nvg_draw_parameters(nvm_draw what) { return rows[what].parameters; }
 
@@ -68,7 +69,8 @@ static nvg_node *draw(nvg_call *c, nvm_draw what, nvm_dtype t, nvg_node *const *
     given[i] = nvg_xcast(c, parameter[i], row->parameter[i] == (nvm_dtype)OWN ? t : row->parameter[i], 1);
     if (given[i] && given[i]->aval->rank) given[i] = nvg_xreshape(c, given[i], 1, &shape->size);
   }
-  if (row->op) r = draw_elements(c, row->op, t, state, given, shape->size);
+  nvg_op op = row->wide && is_wide(t) ? row->wide : row->op;
+  if (op) r = draw_elements(c, op, t, state, given, shape->size);
   else {
     r = draw_elements(c, is_wide(t) ? NVG_OP_RANDOM64 : NVG_OP_RANDOM32, is_wide(t) ? NVM_U64 : NVM_U32, state, NULL,
                       shape->size);

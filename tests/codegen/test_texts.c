@@ -446,6 +446,52 @@ START_TEST(draws) {
 }
 END_TEST
 
+/* Number i of those that the counter's words make */
+static double normal_of(const uint32_t *c, uint64_t i, int wide) {
+  const uint32_t *w = wide ? c : c + (i & 2);
+  uint64_t x = wide ? (uint64_t)w[1] << 32 | w[0] : (uint64_t)w[0] << 32,
+           y = wide ? (uint64_t)w[3] << 32 | w[2] : (uint64_t)w[1] << 32;
+  double r = sqrt(-2 * log(((double)(x << 1 >> 1) + (wide ? 0x1p10 : 0x1p31)) * 0x1p-63)) * (x >> 63 ? -1 : 1);
+  double angle = (wide ? (double)(y >> 1) * 0x1p-62 - 1 : (double)(int64_t)y * 0x1p-63) * acos(-1) / 4;
+  int crossed = (int)(wide ? y & 1 : y >> 32 & 1);
+  return r * (crossed == (int)(i & 1) ? cos(angle) : sin(angle));
+}
+static void normals_of(int rows, int n, uint64_t at) {
+  const uint64_t key = 0x123456789abcdef0, stream = 0xfedcba9876543210;
+  float *x = calloc((size_t)(rows * n), 4), *z = calloc((size_t)(rows * n), 4);
+  double *y = calloc((size_t)(rows * n), 8);
+  uint32_t c[4];
+  gate g = { .file = "normals.kir", .prefix = "cpu", .aligned = n % 8 == 0 };
+  gate_out(&g, NVM_F32, x, rows * n);
+  gate_out(&g, NVM_F64, y, rows * n);
+  gate_out(&g, NVM_F32, z, rows * n);
+  gate_size(&g, rows);
+  gate_size(&g, n);
+  gate_size(&g, (int64_t)key);
+  gate_size(&g, (int64_t)at);
+  gate_size(&g, (int64_t)stream);
+  gate_run(&g);
+  for (uint64_t i = 0; i < (uint64_t)(rows * n); i++) {
+    uint64_t j = i % (uint64_t)n;
+    philox_words(c, at + i / 4, stream, key);
+    ck_assert_double_eq_tol((double)x[i], normal_of(c, i, 0), 1e-5);
+    philox_words(c, at + i / 2, stream, key);
+    ck_assert_double_eq_tol(y[i], normal_of(c, i, 1), 1e-12);
+    philox_words(c, at + j / 4, stream, key);
+    ck_assert_double_eq_tol((double)z[i], normal_of(c, j, 0), 1e-5);
+  }
+  free(x);
+  free(y);
+  free(z);
+}
+START_TEST(normals) {
+  normals_of(3, 1000, 5);
+  normals_of(2, 999, UINT64_MAX - 3);
+  normals_of(5, 18, 0xffffffff);
+  normals_of(3, 1, 0);
+}
+END_TEST
+
 static double half_value(uint16_t h) { /* subnormals too */
   return (h >> 10 & 31 ? ldexp(0x400 | (h & 0x3ff), (h >> 10 & 31) - 25) : ldexp(h & 0x3ff, -24)) * (h >> 15 ? -1 : 1);
 }
@@ -582,4 +628,4 @@ START_TEST(turn) {
 END_TEST
 
 SUITE("texts", attention, layernorm, scan, copies, stencil, nearest, gather, scatter, pieces, once, carried, middle,
-      chunks, draws, rows16, moments, spread, turn)
+      chunks, draws, normals, rows16, moments, spread, turn)

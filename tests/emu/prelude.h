@@ -66,6 +66,7 @@ NV float nv_min(float a, float b) { return a != a ? a : b != b ? b : a < b || (a
 NV float emu_flush(float x) { return __builtin_fabsf(x) < 0x1p-126f ? __builtin_copysignf(0, x) : x; }
 NV float nv_rcp(float x) { return emu_flush(1 / emu_flush(x)); }
 NV float nv_rsqrt(float x) { return 1 / __builtin_sqrtf(emu_flush(x)); }
+NV double nv_rsqrt(double x) { return 1 / __builtin_sqrt(x); }
 NV float nv_ex2(float x) { return __builtin_exp2f(x); }
 NV float nv_tanh(float x) { return __builtin_tanhf(x); }
 NV float nv_divide(float a, float b) { return a / b; }

@@ -167,6 +167,11 @@ static const constant constants[] = {
   R("tails_far:f64", "0x1.6a09e667f3bcdp+0", "sqrt(2)"),
   POLYNOMIAL("tails_far:f64", "21"),
   R("inside_unit:u64", "0x1.fffffffffffffp-1", "1-2^-53"),
+  R("below_one:u32", "0x1.fffffep-32", "2^-31*(1-2^-24)"),
+  R("sides:f32", "0x1.6a09e6p+0", "sqrt(2)"),
+  POLYNOMIAL("sides:f32", "8"),
+  R("sides:f64", "0x1.5f619980c4337p-4", "1.5-sqrt(2)"),
+  POLYNOMIAL("sides:f64", "14"),
   /* draws */
   R("gamma_center:T", "0x1.5555555555555p-2", "1/3"),
   R("factorial_rests:f64", "0x1.4c071bcda0a5bp-4", "1-log(2*pi)/2"),

@@ -553,8 +553,8 @@ enum { SAMPLES = 1 << 12, MOST_PARAMS = 8 };
 typedef struct signs { const nvg_frag *f, *by_sign[2]; } signs;
 
 static int may_be_nan(const nvg_inst *x) {
-  static const uint8_t prims[] = { NVG_ADD,  NVG_SUB,   NVG_MUL,  NVG_DIV,   NVG_FMA, NVG_SQRT,
-                                   NVG_RINT, NVG_FLOOR, NVG_CEIL, NVG_TRUNC, NVG_CVT };
+  static const uint8_t prims[] = { NVG_ADD,         NVG_SUB,  NVG_MUL,   NVG_DIV,  NVG_FMA,   NVG_SQRT,
+                                   NVG_SQRT_INSIDE, NVG_RINT, NVG_FLOOR, NVG_CEIL, NVG_TRUNC, NVG_CVT };
   return (x->type == NVM_F32 || x->type == NVM_F64) && memchr(prims, x->prim, sizeof prims);
 }
 static const nvg_frag *with_sign(nvb_arena *a, const nvg_frag *f, unsigned negative) {

@@ -156,6 +156,9 @@ static int float_model(int p, int t, const uint64_t *v, uint64_t *r) {
   case NVG_ABS: *r = v[0] & ~sign; return 1;
   case NVG_FMA: *r = bits(t, narrow(t, fmaf(xf, yf, zf), fma(x, y, z))); return 1;
   case NVG_SQRT: *r = bits(t, narrow(t, sqrtf(xf), sqrt(x))); return 1;
+  case NVG_SQRT_INSIDE:
+    *r = bits(t, narrow(t, sqrtf(xf), sqrt(x)));
+    return x >= 0x1p-100 && x <= 0x1p100;
   case NVG_RINT: *r = bits(t, rint(x)); return 1;
   case NVG_FLOOR: *r = bits(t, floor(x)); return 1;
   case NVG_CEIL: *r = bits(t, ceil(x)); return 1;

@@ -85,6 +85,41 @@ def test_floats_are_the_first_bits():
     assert f32.dtype == np.float32
 
 
+def pairs(state, n, dtype):
+    """Box and Muller's pairs of the generator's words, in long double, of the floats that the words are."""
+    w = words(state, n + 3 if dtype == np.float32 else 2 * n + 2)
+    if dtype == np.float32:
+        x, y = w[: len(w) // 2 * 2].reshape(-1, 2).T
+        u = ((x & 0x7FFFFFFF).astype(dtype).astype(float) * (2.0**-31 - 2.0**-55) + 2.0**-32).astype(dtype)
+        angle, first = y.view(np.int32).astype(dtype) * np.longdouble(2.0**-31), x >> 31
+    else:
+        x, y = w.view(np.uint64)[: len(w) // 4 * 2].reshape(-1, 2).T
+        u = ((x << np.uint64(1)) >> np.uint64(12)) * np.longdouble(2.0**-52) + 2.0**-53
+        angle, first = (y >> np.uint64(12)) * np.longdouble(2.0**-51) - 1, x >> np.uint64(63)
+    angle = angle * np.arctan(np.longdouble(1))
+    r = np.sqrt(-2 * np.log(u.astype(np.longdouble))) * np.where(first, -1, 1)
+    sides = np.stack([np.cos(angle), np.sin(angle)])
+    return (r * np.where(y & y.dtype.type(1), sides[::-1], sides)).T.reshape(-1)[:n]
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 31, 1001, 1 << 18])
+def test_normals_are_pairs(n, dtype):
+    g = at(0x123456789ABCDEF0, 2**64 - 5, 7, 0)
+    want = pairs(g.state, n, dtype)
+    x = np.asarray(g.standard_normal(n, dtype=dtype))
+    assert x.dtype == dtype and np.all(np.abs(x - want) <= 3 * np.spacing(np.abs(want).astype(dtype)))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_normals_of_rows_and_parts(dtype):
+    """Where neighbours begin anywhere, and where few are asked for."""
+    want = np.asarray(default_rng(8).standard_normal(101 * 33, dtype=dtype)).reshape(101, 33)
+    x = default_rng(8).standard_normal((101, 33), dtype=dtype)
+    same_bits([x, x[5:, 1:], x[:, 3::2], x.T, x[7, 8]], [want, want[5:, 1:], want[:, 3::2], want.T, want[7, 8]])
+    same_bits([nvm.maximum(x, x), nvm.max(x, axis=0)], [want, want.max(axis=0)])
+
+
 def drawn(g):
     """Draws of several kinds and what is fused with them."""
     x, y = g.standard_normal((37, 53)), g.standard_normal((37, 53), dtype=np.float32)

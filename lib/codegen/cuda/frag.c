@@ -7,7 +7,7 @@
 #include "codegen/cuda/emit.h"
 #include "frag/dtype.h"
 
-enum { FULL, FAST, TABLE, ROOT, QUOTIENT, SQUARE, GELU, XPHI4, XPHI7, LEAST, MOST, ELEMENTS };
+enum { FULL, FAST, TABLE, ROOT, INSIDE32, INSIDE64, QUOTIENT, SQUARE, GELU, XPHI4, XPHI7, LEAST, MOST, ELEMENTS };
 
 /* The CUDA compiler's own sequences, without its branches for special inputs; for a quotient, the shorter one that
    Markstein proved: nv_rcp is within an ulp, so r is 1 / b rounded to nearest. An input that they cannot do gives NaN,
@@ -17,6 +17,15 @@ static const char root_text[] = "static __device__ __forceinline__ float nv_root
                                 "  bad |= (nv_u32(x) << 1) - 1u < 0x19ffffffu;\n"
                                 "  return nv_fma(nv_fma(-g, g, x), 0.5f * r, g);\n"
                                 "}\n";
+static const char root_inside_text[] = "static __device__ __forceinline__ float nv_root_inside(float x) {\n"
+                                       "  const float r = nv_rsqrt(x), g = x * r;\n"
+                                       "  return nv_fma(nv_fma(-g, g, x), 0.5f * r, g);\n"
+                                       "}\n";
+static const char root64_inside_text[] = "static __device__ __forceinline__ double nv_root_inside(double x) {\n"
+                                         "  const double r0 = nv_rsqrt(x), e = nv_fma(r0 * r0, -x, 1.0);\n"
+                                         "  const double r = nv_fma(nv_fma(e, 0.375, 0.5), r0 * e, r0), g = x * r;\n"
+                                         "  return nv_fma(nv_fma(-g, g, x), 0.5 * r, g);\n"
+                                         "}\n";
 /* For |b| < 2^25 and |a| >= 2^-99 no intermediate result underflows. A zero has the sign of the first product. */
 static const char quotient_text[] =
     "static __device__ __forceinline__ float nv_quotient(float a, float b, bool &bad) {\n"
@@ -247,6 +256,12 @@ static const char *root_call(state *s, nvm_dtype t, const char *a) {
   return nvcu_text(s->e, "nv_root(%s, %s)", a, s->flag);
 }
 
+static const char *root_inside_call(state *s, nvm_dtype t, const char *a) {
+  if (t == NVM_F32) define_helper(s->e, INSIDE32, "nv_root_inside", root_inside_text);
+  else define_helper(s->e, INSIDE64, "nv_root_inside", root64_inside_text);
+  return nvcu_text(s->e, "nv_root_inside(%s)", a);
+}
+
 static const char *negated_text(state *s, nvm_dtype t, const char *a) {
   if (is_float(t)) return nvcu_text(s->e, "-%s", a);
   if (nvg_class_of(t) != NVG_SIGNED) return wrapping_text(s, t, "0", "-", a);
@@ -286,6 +301,7 @@ static const char *arithmetic_text(state *s, const nvg_inst *in, nvm_dtype t, co
   case NVG_ABS: return nvcu_text(s->e, "nv_abs(%s)", a);
   case NVG_FMA: return nvcu_text(s->e, "nv_fma(%s, %s, %s)", a, b, c);
   case NVG_SQRT: return root_call(s, t, a);
+  case NVG_SQRT_INSIDE: return root_inside_call(s, t, a);
   case NVG_RINT: return nvcu_text(s->e, "nv_rint(%s)", a);
   case NVG_FLOOR: return nvcu_text(s->e, "nv_floor(%s)", a);
   case NVG_CEIL: return nvcu_text(s->e, "nv_ceil(%s)", a);
@@ -458,13 +474,24 @@ static int is_common(const state *s, const elements *all, const uint8_t *common,
   return same || (all->numbered && is_without_last_bits(f, i, all->n));
 }
 
-/* Text of instruction i for element k, if it is a parameter or the last bits of the element's number; else NULL. */
+/* The bits by which instruction i shifts the element's number right; 0 if it is the number, -1 if neither. */
+static int shift_of(const nvg_frag *f, int i) {
+  const nvg_inst *in = &f->inst[i];
+  if (i == 0) return 0;
+  return in->prim == NVG_SHR && in->a == 0 && f->inst[in->b].prim == NVG_CONST ? (int)f->inst[in->b].imm : -1;
+}
+
+/* Text of instruction i for element k, if it is a parameter or some of the last bits of the element's number; else
+   NULL. */
 static const char *known_text(state *s, const elements *all, int i, int k) {
-  const nvg_inst *in = &s->f->inst[i], *by = in->prim == NVG_AND && in->a == 0 ? &s->f->inst[in->b] : NULL;
+  const nvg_inst *in = &s->f->inst[i], *by = in->prim == NVG_AND ? &s->f->inst[in->b] : NULL;
   if (in->prim == NVG_PARAM && all->own[in->imm])
     return !all->numbered ? nvcu_text(s->e, "p%d_%d", i, k) : k ? nvcu_text(s->e, "(p0 + %d)", k) : "p0";
-  int last = all->numbered && by && by->prim == NVG_CONST && by->imm < (uint64_t)all->n;
-  return last ? nvcu_const(s->e, in->type, by->imm & (uint64_t)k) : NULL;
+  if (!all->numbered || !by || by->prim != NVG_CONST) return NULL;
+  int shift = shift_of(s->f, in->a);
+  return shift >= 0 && by->imm < (uint64_t)all->n >> shift
+             ? nvcu_const(s->e, in->type, by->imm & (uint64_t)(k >> shift))
+             : NULL;
 }
 
 static void emit_elements(state *s, const elements *all) {

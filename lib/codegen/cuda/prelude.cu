@@ -68,6 +68,7 @@ NV float nv_min(float a, float b) { float y; asm("min.NaN.f32 %0, %1, %2;" : "=f
 // approximate, subnormal results are 0: relative error of about 2^-23, 2^-22, 2^-22, 2^-11, 2^-22
 NV float nv_rcp(float x) { float y; asm("rcp.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 NV float nv_rsqrt(float x) { float y; asm("rsqrt.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
+NV double nv_rsqrt(double x) { double y; asm("rsqrt.approx.ftz.f64 %0, %1;" : "=d"(y) : "d"(x)); return y; }
 NV float nv_ex2(float x) { float y; asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 NV float nv_tanh(float x) { float y; asm("tanh.approx.f32 %0, %1;" : "=f"(y) : "f"(x)); return y; }
 // b is brought to where its reciprocal is a normal number: where b is one of a row, all but two products happen once

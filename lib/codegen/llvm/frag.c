@@ -226,7 +226,8 @@ static val emit_arithmetic(state *s, const nvg_inst *in, nvm_dtype t, val a, val
   case NVG_NEG: return real ? LLVMBuildFNeg(B, a, "") : LLVMBuildNeg(B, a, "");
   case NVG_ABS: return call_unary(s, "llvm.fabs", a);
   case NVG_FMA: return nvcl_call(s->e, "llvm.fma", &vt, 1, (val[]){ a, b, c }, 3);
-  case NVG_SQRT: return call_unary(s, "llvm.sqrt", a);
+  case NVG_SQRT:
+  case NVG_SQRT_INSIDE: return call_unary(s, "llvm.sqrt", a);
   case NVG_RINT: return call_unary(s, "llvm.roundeven", a);
   case NVG_FLOOR: return call_unary(s, "llvm.floor", a);
   case NVG_CEIL: return call_unary(s, "llvm.ceil", a);
@@ -277,11 +278,15 @@ static int is_consecutive(const nvg_frag *f, int i, const nvcl_lanes *arg) {
   if (in->prim == NVG_PARAM) return arg[in->imm] == NVCL_CONSECUTIVE;
   return in->prim == NVG_BITS && nvg_class_of(in->type) < NVG_FLOAT && is_consecutive(f, in->a, arg);
 }
+static int is_quotient(const state *s, int i) {
+  const nvg_inst *in = &s->f->inst[i];
+  return in->prim == NVG_SHR && s->f->inst[in->b].prim == NVG_CONST && is_consecutive(s->f, in->a, s->arg);
+}
 static int group_of(const state *s, int i, const int *group) {
   const nvg_inst *in = &s->f->inst[i];
   const int operand[] = { in->a, in->b, in->c };
   if (in->prim == NVG_PARAM && s->arg[in->imm] != NVCL_UNIFORM) return 1;
-  if (in->prim == NVG_SHR && s->f->inst[in->b].prim == NVG_CONST && is_consecutive(s->f, in->a, s->arg)) {
+  if (is_quotient(s, i)) {
     uint64_t by = s->f->inst[in->b].imm;
     return by < 16 && (1 << by) < s->lanes ? 1 << by : s->lanes;
   }
@@ -300,21 +305,22 @@ static const int *find_groups(const state *s) {
   }
   return group;
 }
-/* The low bits of consecutive numbers, of which the first is a multiple of the lanes, are constants. NULL: other bits
-   are asked for. */
-static val rest_of_numbers(state *s, int i) {
-  const nvg_inst *in = &s->f->inst[i], *by = in->prim == NVG_AND ? &s->f->inst[in->b] : NULL;
-  int64_t rest[NVC_LANES];
-  if (!by || by->prim != NVG_CONST || by->imm >= (uint64_t)s->lanes) return NULL;
-  if (!is_consecutive(s->f, in->a, s->arg)) return NULL;
-  for (int k = 0; k < s->lanes; k++) rest[k] = k & (int64_t)by->imm;
-  return nvcl_consts(s->e, nvcl_type(s->e, in->type), rest, s->lanes);
-}
 /* Which of the groups lane k of a value in groups stands for, and which lane stands for group k. With AVX2 the middle
    ones of four words of 64 bits change places, since lanes then spread by shuffles inside of 128 bits. */
 static int place_of(const state *s, int k, int group) {
   int swapped = group > 1 && s->lanes / group % 4 == 0 && s->e->target->width == 32;
   return swapped && (k + 1) % 4 > 1 ? k ^ 3 : k;
+}
+/* The low bits of consecutive numbers, of which the first is a multiple of the lanes, or of their quotients, one for
+   each group, are constants. NULL: other bits are asked for. */
+static val rest_of_numbers(state *s, int i) {
+  const nvg_inst *in = &s->f->inst[i], *by = in->prim == NVG_AND ? &s->f->inst[in->b] : NULL;
+  int64_t rest[NVC_LANES];
+  int group = s->group[i], n = s->lanes / group;
+  if (!by || by->prim != NVG_CONST || by->imm >= (uint64_t)n) return NULL;
+  if (!is_consecutive(s->f, in->a, s->arg) && !is_quotient(s, in->a)) return NULL;
+  for (int k = 0; k < n; k++) rest[k] = place_of(s, k, group) & (int64_t)by->imm;
+  return nvcl_consts(s->e, nvcl_type(s->e, in->type), rest, n);
 }
 /* The value of instruction i in groups of at most its own. */
 static val in_groups(state *s, int i, int group) {
