@@ -728,6 +728,28 @@ START_TEST(pieces_of_a_float) {
 }
 END_TEST
 
+/* Words that do not decide alone: the next counter's word is asked for, where it carries and where it does not. */
+START_TEST(integers_of_two_words) {
+  static const nvm_dtype i64[] = { NVM_I64, NVM_I64, NVM_I64, NVM_I64, NVM_I64, NVM_I64 };
+  static const uint64_t ns[] = { 3, 1000, UINT32_MAX, 1ull << 32, (1ull << 40) + 3, 1ull << 63, UINT64_MAX };
+  const nvg_frag *below = find("random_below", 6, i64), *word = find("random64", 4, i64);
+  const uint64_t key = 0x123456789abcdef0, at = 77, stream = 5;
+  int carries[2] = { 0, 0 };
+  for (unsigned k = 0; k < sizeof ns / sizeof *ns; k++)
+    for (uint64_t i = 0; i < 200; i++) {
+      /* the last x whose product is below a multiple of 2^64, or one a little before it */
+      uint64_t n = ns[k], j = (i >> 1) % (n < 50 ? n : 50) + 1, y, r;
+      uint64_t x = (uint64_t)((((unsigned __int128)j << 64) - 1) / n) - (i & 1 ? i % 3 : 0);
+      apply(word, (uint64_t[]){ i & 1, key, at + (i | 1), stream }, &y);
+      apply(below, (uint64_t[]){ x, i, key, at, stream, n }, &r);
+      unsigned __int128 p = (unsigned __int128)x * n, sum = p + ((unsigned __int128)y * n >> 64);
+      ck_assert_uint_eq(r, (uint64_t)(sum >> 64));
+      carries[sum >> 64 != p >> 64]++;
+    }
+  ck_assert(carries[0] > 100 && carries[1] > 100);
+}
+END_TEST
+
 SUITE("functions", integers, float_to_integer, halves, every_cast, order, division, arg_merges, merged_maxima,
       complex_functions, complex_accuracy, complex_arithmetic, forms_agree, exact_points, whole_powers_are_exact,
-      sign_of_nan, no_quotients_by_zero, pieces_of_a_float)
+      sign_of_nan, no_quotients_by_zero, pieces_of_a_float, integers_of_two_words)

@@ -26,9 +26,10 @@ START_TEST(elements_share_counters) {
   static const struct {
     const char *name;
     int nparam, shared;
-  } of[] = { { "random32", 4, 4 }, { "random64", 4, 2 }, { "random_below", 5, 1 } };
-  static const nvm_dtype i64[] = { NVM_I64, NVM_I64, NVM_I64, NVM_I64, NVM_I64 };
-  for (int i = 0; i < 3; i++) {
+  } of[] = { { "random32", 4, 4 },        { "random64", 4, 2 },        { "random_first64", 4, 2 },
+             { "random_normal32", 4, 4 }, { "random_normal64", 4, 2 }, { "random_below", 6, 1 } };
+  static const nvm_dtype i64[] = { NVM_I64, NVM_I64, NVM_I64, NVM_I64, NVM_I64, NVM_I64 };
+  for (int i = 0; i < 6; i++) {
     const nvg_frag *f = nvg_frag_find(of[i].name, i64, of[i].nparam);
     ck_assert_ptr_nonnull(f);
     ck_assert_int_eq(nvg_frag_shared(f), of[i].shared);

@@ -384,10 +384,13 @@ def test_streams_are_not_correlated():
 
 @pytest.mark.parametrize("n", [1, 2, 3, 10, 1000, 2**32 - 1, 2**32, 2**33 + 7, 2**63, 2**64 - 1, 2**64])
 def test_integers_below(n):
-    """floor(x n / 2^128) for the 128 bits of each counter."""
-    w = words(default_rng(3).state, 4 * 500).reshape(-1, 4)
-    want = [sum(int(v) << 32 * k for k, v in enumerate(row)) * n >> 128 for row in w]
-    assert [int(v) for v in np.asarray(default_rng(3).integers(0, n, 500, dtype="uint64"))] == want
+    """floor(x n / 2^128) for 128 bits: a half of a counter, and the same half of the next one."""
+    w = words(default_rng(3).state, 4 * 502).view(np.uint64).reshape(-1, 2, 2).transpose(0, 2, 1).reshape(-1, 2)
+    want = [(int(x) << 64 | int(y)) * n >> 128 for x, y in w]
+    for size in (1, 2, 501, 502):
+        g = default_rng(3)
+        assert [int(v) for v in np.asarray(g.integers(0, n, size, dtype="uint64"))] == want[:size]
+        assert g.state[1] - default_rng(3).state[1] == size + size % 2
 
 
 def test_integers_are_even():

@@ -37,21 +37,29 @@ frag random64(i: i64, key: i64, at: i64, stream: i64) -> u64 {
   return select((i & 1) == 0, b << 32 | low(a), d << 32 | low(c))
 }
 
-# floor(x n / 2^128) for the 128 bits x of counter i: 0 ... n - 1, each with a probability that is off by less than
-# 2^-64 of itself. n = 0 stands for 2^64. By words of 32 bits. Few n have a second one, which the loop carries, because
-# a compiler moves what does not change out of a loop.
-frag random_below(i: i64, key: i64, at: i64, stream: i64, n: i64) -> u64 {
-  a, b, c, d = philox(at + i, stream, key)
+# floor((x 2^64 + y) n / 2^128): 0 ... n - 1, each with a probability that is off by less than 2^-64 of itself. n = 0
+# stands for 2^64. Words x are those of one counter for two elements. Those of the next counter, y, decide only where
+# x n is within n of the next multiple of 2^64; below 2^32 the product has 96 bits. What the rare cases need is carried
+# by loops, because a compiler moves what does not change out of them.
+frag random_first64(i: i64, key: i64, at: i64, stream: i64) -> i64 {
+  a, b, c, d = philox(at + (i >> 1 << 1), stream, key)
+  return bits<i64>(select((i & 1) == 0, b << 32 | low(a), d << 32 | low(c)))
+}
+frag random_below(x: i64, i: i64, key: i64, at: i64, stream: i64, n: i64) -> u64 {
+  x = bits<u64>(x)
   l = low(bits<u64>(n))
-  s = low(b) * l + (low(a) * l >> 32)
-  t = low(c) * l + (s >> 32)
-  r = low(d) * l + (t >> 32)
-  for k in 1 carry (r = r >> 32, top = r, h = bits<u64>(n) >> 32, done = n > 0 && n <= 0xffffffff) until done {
-    u = low(a) * h + low(s)
-    u = low(b) * h + low(t) + (u >> 32)
-    u = low(c) * h + low(top) + (u >> 32)
-    r = select(n == 0, d << 32 | low(c), low(d) * h + (top >> 32) + (u >> 32))
-    h = u64(0)
+  t = (x >> 32) * l + (low(x) * l >> 32)
+  known = n > 0 && n <= 0xffffffff && low(t) != 0xffffffff
+  for k in 1 carry (r = t >> 32, sure = known, m = bits<u64>(n), done = known) until done {
+    r = select(n == 0, x, mulhi(x, m))
+    sure = x * m <= -m
+    m = u64(0)
+  }
+  for k in 1 carry (r = r, m = bits<u64>(n), next = at + (i | 1), done = sure) until done {
+    a, b, c, d = philox(next, stream, key)
+    rest = mulhi(select((i & 1) == 0, b << 32 | low(a), d << 32 | low(c)), m)
+    r = r + select(x * m + rest < rest, u64(1), 0)
+    m, next = u64(0), at
   }
   return r
 }
