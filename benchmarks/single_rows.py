@@ -20,7 +20,7 @@ UNARY = {
     "iuf": "sign",
     "biu": "bitwise_invert",
     "b": "logical_not",
-    "c": "real imag conj",
+    "c": "conj",
 }
 BINARY = {
     "f": "hypot copysign nextafter logaddexp atan2 pow",

@@ -53,3 +53,16 @@ def test_a_line_is_scanned_between_vectors():
     f = nvm.jit(lambda x: nvm.sqrt(nvm.cumulative_sum(nvm.exp(x))))
     text = f.lower(nvm.empty((5000,), dtype=nvm.float32)).text("kernel")
     assert re.search(r'"i: .*l\d+"', text)
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "int16", "float32", "float64", "complex64"])
+def test_rows_end_after_any_number_of_elements(dtype, native):
+    """Loads and stores of the last elements of rows, of which a vector has too many."""
+    rng = np.random.default_rng(5)
+    joined = nvm.jit(lambda x, y: nvm.concat([x, y], axis=1))
+    taken = nvm.jit(lambda x, i: x[i])
+    i = np.array([3, 0, 4, 4])
+    for n in range(33, 66):
+        x, y = (rng.integers(0, 2 if dtype == "bool" else 100, (5, m)).astype(dtype) for m in (n, 2 * n - 31))
+        assert np.array_equal(np.asarray(joined(nvm.asarray(x), nvm.asarray(y))), np.concatenate([x, y], axis=1))
+        assert np.array_equal(np.asarray(taken(nvm.asarray(x), nvm.asarray(i))), x[i])

@@ -29,6 +29,23 @@ def _order(x):
     return _f["take"](by_imaginary, _f["argsort"](_f["real"](x)[by_imaginary]), axis=0)
 
 
+def _ordered(flat):
+    """The elements with equal ones side by side, in the order in which they came."""
+    return _f["take"](flat, _order(flat), axis=0) if flat.dtype.kind == "c" else _f["sort"](flat)
+
+
+def _fresh(ordered):
+    """Which elements differ from the one before."""
+    n = ordered.shape[0]
+    return _f["concat"]([_f["ones"]((min(n, 1),), dtype=_nvm.bool), ordered[1:] != ordered[:-1]]).eval()
+
+
+def _runs(fresh):
+    """Where equal elements begin, and how many there are."""
+    starts = positions(fresh)[0]
+    return starts, _f["concat"]([starts[1:], _nvm.asarray([fresh.shape[0]])]) - starts if fresh.shape[0] else starts
+
+
 def unique_all(x, /):
     """Values that occur, where each occurs first, which one each element is, and how often each occurs. Each NaN is a
     value of its own.
@@ -42,9 +59,8 @@ def unique_all(x, /):
     n = flat.shape[0]
     order = _order(flat)
     ordered = _f["take"](flat, order, axis=0)
-    fresh = _f["concat"]([_f["ones"]((min(n, 1),), dtype=_nvm.bool), ordered[1:] != ordered[:-1]]).eval()
-    starts = positions(fresh)[0]
-    counts = _f["concat"]([starts[1:], _nvm.asarray([n])]) - starts if n else starts
+    fresh = _fresh(ordered)
+    starts, counts = _runs(fresh)
     which = _f["cumulative_sum"](fresh, dtype=_nvm.int64) - 1 if n else starts
     inverse = (_f["take"](which, _f["last_index"](order, size=n)) if n else which).reshape(x.shape)
     return unique_all_result(_f["take"](ordered, starts, axis=0), _f["take"](order, starts, axis=0), inverse, counts)
@@ -57,8 +73,9 @@ def unique_counts(x, /):
     >>> nvm.unique_counts(nvm.asarray([3, 1, 3])).counts
     array([1, 2])
     """
-    u = unique_all(x)
-    return unique_counts_result(u.values, u.counts)
+    ordered = _ordered(_nvm.asarray(x).reshape(-1))
+    starts, counts = _runs(_fresh(ordered))
+    return unique_counts_result(_f["take"](ordered, starts, axis=0), counts)
 
 
 def unique_inverse(x, /):
@@ -79,7 +96,8 @@ def unique_values(x, /):
     >>> nvm.unique_values(nvm.asarray([3, 1, 3]))
     array([1, 3])
     """
-    return unique_all(x).values
+    ordered = _ordered(_nvm.asarray(x).reshape(-1))
+    return ordered[_fresh(ordered)]
 
 
 def repeat(x, repeats, /, axis=None):

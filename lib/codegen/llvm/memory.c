@@ -141,21 +141,22 @@ static val copy_lanes(nvcl_em *e, const lanes *l, val left, val i, int m) {
   return LLVMBuildAnd(e->b, left, LLVMBuildNot(e->b, done, ""), "");
 }
 
-/* Copies lane i and the next seven together if all are active, else lane i alone. */
-static val copy_some(nvcl_em *e, const lanes *l, val left, val i) {
-  enum { TOGETHER = 8 };
-  if (are_apart(l) || l->n < 2 * TOGETHER) return copy_lanes(e, l, left, i, 1);
-  blk many = nvcl_block(e, "many"), one = nvcl_block(e, "one"), next = nvcl_block(e, "copied");
-  val all = nvcl_int(e, (1 << TOGETHER) - 1), run = LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, left, i, ""), all, "");
-  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, run, all, ""), many, one);
+/* Copies lane i and the next ones together if m of them are active, else half of these, a quarter, in the end lane i
+   alone: rows of bytes end with up to 31. */
+static val copy_some(nvcl_em *e, const lanes *l, val left, val i, int m) {
+  if (are_apart(l) || m < 4) return copy_lanes(e, l, left, i, 1);
+  blk many = nvcl_block(e, "many"), fewer = nvcl_block(e, "fewer"), next = nvcl_block(e, "copied");
+  val all = nvcl_int(e, (1ll << m) - 1), run = LLVMBuildAnd(e->b, LLVMBuildLShr(e->b, left, i, ""), all, "");
+  LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntEQ, run, all, ""), many, fewer);
   nvcl_at(e, many);
-  val rest[2] = { copy_lanes(e, l, left, i, TOGETHER) };
+  val rest[2] = { copy_lanes(e, l, left, i, m) };
   LLVMBuildBr(e->b, next);
-  nvcl_at(e, one);
-  rest[1] = copy_lanes(e, l, left, i, 1);
+  nvcl_at(e, fewer);
+  rest[1] = copy_some(e, l, left, i, m / 2);
+  blk from = nvcl_here(e);
   LLVMBuildBr(e->b, next);
   nvcl_at(e, next);
-  return guarded_value(e, rest[0], rest[1], many, one);
+  return guarded_value(e, rest[0], rest[1], many, from);
 }
 
 /* Makes sure that the function has a workspace on its stack. */
@@ -178,7 +179,7 @@ static val one_by_one(nvcl_em *e, const lanes *l, val bits) {
   LLVMBuildCondBr(e->b, LLVMBuildICmp(e->b, LLVMIntNE, left, nvcl_int(e, 0), ""), body, done);
   nvcl_at(e, body);
   val i = nvcl_call(e, "llvm.cttz", &e->i64, 1, (val[]){ left, LLVMConstInt(e->i1, 1, 0) }, 2);
-  val rest = copy_some(e, l, left, i);
+  val rest = copy_some(e, l, left, i, l->n / 2);
   LLVMAddIncoming(left, (val[]){ bits, rest }, (blk[]){ from, nvcl_here(e) }, 2);
   LLVMBuildBr(e->b, test);
   nvcl_at(e, done);
