@@ -596,7 +596,8 @@ int nvf_iexpr_at(builder *b, int node, const nvf_ix *at, int guard, int force) {
   nvf_ix none[1] = { 0 };
   if (n->rank == 0) at = none;
   if (n->apart && !force && (!nvf_has(b->stored, node) || is_root(b, node)))
-    nvf_illegal(b, "partials of spectra are merged when all are there");
+    nvf_illegal(b, n->kind == NVG_VRED ? "partials of spectra are merged when all are there"
+                                       : "transforms along two axes, or too many");
   guard = needed_guard(b, n, at, guard);
   key q;
   size_t size = key_of(&q, node, n->rank, at, guard);

@@ -51,9 +51,11 @@ typedef struct nvf_node {
   int out;                  /* it is an output of the graph */
   int value;                /* its value in the evaluation graph; a partial and a finish have that of their reduction */
   int must;                 /* it can only be read from memory */
-  int apart;                /* RED: a partial that no kernel both makes and reads, so that it is made in strips */
-  int depth;                /* most reductions on a path from the leaves */
-  int alternatives;         /* operands of concats among which an element is selected */
+  /* no kernel both makes and reads it: RED: a partial that is made in strips; PERMUTE: a transform's result for another
+     axis, in the order that suits both */
+  int apart;
+  int depth;        /* most reductions on a path from the leaves */
+  int alternatives; /* operands of concats among which an element is selected */
   /* twice the number of reshapes of moved data on the path from what is stored; odd: data moved since the last
      reshape */
   int transposes;

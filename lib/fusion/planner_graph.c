@@ -213,6 +213,11 @@ static void link_users(nvf_graph *graph) {
     count_alternatives(graph, n);
     graph->ngemm += n->kind == NVG_VCALL;
   }
+  /* a transform's result for one along another axis is stored in the order that suits both (graph/dft_ways.c) */
+  for (int i = 0; i < graph->n; i++) {
+    nvf_node *x = graph->node[i].kind == NVG_VPERMUTE ? &graph->node[*graph->node[i].in] : NULL;
+    if (x && x->kind == NVG_VPERMUTE && graph->node[*x->in].passes) x->must = x->apart = 1;
+  }
   for (int i = 0; i < graph->n; i++) /* a routine reads its operands from memory */
     for (int j = 0; graph->node[i].kind == NVG_VROUTINE && !graph->node[i].passes && j < graph->node[i].nin; j++)
       graph->node[graph->node[i].in[j]].must |= graph->node[graph->node[i].in[j]].kind != NVG_VLEAF;

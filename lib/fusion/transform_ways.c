@@ -49,7 +49,8 @@ static nvg_dft_way way_of(const nvg_graph *g, int i, nvf_machine m, const uint8_
   int faster = m.capabilities & NVF_DFT_ALWAYS || (alone && is_slower_alone(v, m.caps));
   if (m.capabilities & NVF_CAN_DFT && (!own || faster))
     return is_readable(g, x, whole) ? NVG_DFT_LIBRARY : NVG_DFT_LIBRARY_COPY;
-  return own && !whole ? NVG_DFT_AS_IT_IS : NVG_DFT_MADE;
+  if (!own || whole) return NVG_DFT_MADE;
+  return x->kind == NVG_VPERMUTE && is_transform(&g->v[*x->in]) ? NVG_DFT_NATURAL : NVG_DFT_AS_IT_IS;
 }
 
 /* By value: whether some other value reads it */
@@ -80,7 +81,7 @@ static void print_way(nvb_text *t, const nvg_val *v, nvg_dft_way way, nvf_machin
               : m.capabilities & NVF_DFT_ALWAYS ? "as it was chosen"
                                                 : "which is faster than a kernel that nothing fuses with",
               way == NVG_DFT_LIBRARY_COPY ? "; it reads a copy, since the rows do not lie at one distance" : "");
-  else if (way == NVG_DFT_AS_IT_IS) nvb_puts(t, "a kernel\n");
+  else if (way < NVG_DFT_MADE) nvb_puts(t, "a kernel\n");
   else if (own) nvb_puts(t, "a kernel, as a transform of complex numbers\n");
   else nvb_puts(t, "kernels of shorter transforms, since no kernel has its length and cuFFT is not used\n");
 }

@@ -246,11 +246,58 @@ static int by_library(nvg_lower *l, const nvg_val *v, int *in, int copies) {
   return nvg_make_add(&l->make, &c);
 }
 
+/* ---- dimensions in another order */
+/* A permutation as a value of its own, also of a permuted value */
+static int put_permute(rewriter *r, int x, const int64_t *axes) {
+  const nvg_val v = *nvg_at(r->l, x);
+  int64_t shape[NVM_MAX_RANK];
+  for (int d = 0; d < v.rank; d++) shape[d] = v.shape[axes[d]];
+  nvg_val c = { .kind = NVG_VPERMUTE,
+                .dtype = v.dtype,
+                .rank = v.rank,
+                .shape = shape,
+                .nin = 1,
+                .in = &x,
+                .attr = axes,
+                .nattr = v.rank };
+  return nvg_add(r->l, &c);
+}
+
+/* The permutation of what transform x reads, through maps and transforms of one shape; NULL: it reads none. */
+static const int64_t *order_read(const rewriter *r, int x) {
+  const nvg_val *v = nvg_at(r->l, x);
+  while ((v->kind == NVG_VROUTINE && v->op == NVG_OP_DFT) || v->kind == NVG_VMAP) {
+    const nvg_val *from = NULL;
+    for (int j = 0; j < v->nin && !from; j++)
+      if (nvg_at(r->l, v->in[j])->size == v->size) from = nvg_at(r->l, v->in[j]);
+    if (!from) return NULL;
+    v = from;
+  }
+  return v->kind == NVG_VPERMUTE ? v->attr : NULL;
+}
+
+/* The permuted transform x by way of its result in the order of what it reads, a value that may be stored in its place:
+   along the last dimension of that order memory is contiguous before both transforms. */
+static int by_natural_order(rewriter *r, int x) {
+  const nvg_val v = *nvg_at(r->l, x);
+  int64_t back[NVM_MAX_RANK], axes[NVM_MAX_RANK];
+  const int64_t *order = v.kind == NVG_VPERMUTE ? order_read(r, *v.in) : NULL;
+  if (!order) return x;
+  memcpy(axes, order, sizeof *axes * (size_t)v.rank);
+  for (int d = 0; d < v.rank; d++) back[axes[d]] = d;
+  int natural = put_permute(r, *v.in, back);
+  for (int d = 0; d < v.rank; d++) axes[d] = order[v.attr[d]];
+  return put_permute(r, natural, axes);
+}
+
 static int in_its_way(nvg_lower *l, int value, const nvg_val *v, int *in, const void *how) {
   rewriter r = { l, how };
   int way = r.w->way[value];
   if (way >= NVG_DFT_LIBRARY) return by_library(l, v, in, way == NVG_DFT_LIBRARY_COPY);
-  return way == NVG_DFT_MADE ? made(&r, v, in[0]) : nvg_make_add(&l->make, v);
+  if (way == NVG_DFT_MADE) return made(&r, v, in[0]);
+  nvg_val c = *v;
+  if (way == NVG_DFT_NATURAL) in[0] = by_natural_order(&r, in[0]);
+  return nvg_make_add(&l->make, &c);
 }
 
 nvg_graph *nvg_with_transforms(nvb_arena *a, const nvg_graph *g, const nvg_dft_ways *w) {

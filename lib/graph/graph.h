@@ -381,9 +381,17 @@ nvg_graph *nvg_with_operands(nvb_arena *a, const nvg_graph *g, const uint8_t *ho
 /* Returns the graph in which a routine computes histograms that were written as sums of comparisons; g itself if there
    are none. */
 const nvg_graph *nvg_in_bins(nvb_arena *a, const nvg_graph *g);
-/* By whom a transform is computed: as it is; MADE of transforms of complex numbers that kernels compute (`has`); by a
-   library, which reads its operand or a packed copy of it. Such a transform has the attribute NVG_DFT_OF_LIBRARY. */
-typedef enum nvg_dft_way { NVG_DFT_AS_IT_IS, NVG_DFT_MADE, NVG_DFT_LIBRARY, NVG_DFT_LIBRARY_COPY } nvg_dft_way;
+/* By whom a transform is computed: as it is; so too, but NATURAL: its operand is a transform's result, whose dimensions
+   stand in another order, and which is stored in the order of what that transform reads; MADE of transforms of complex
+   numbers that kernels compute (`has`); by a library, which reads its operand or a packed copy of it. Such a transform
+   has the attribute NVG_DFT_OF_LIBRARY. */
+typedef enum nvg_dft_way {
+  NVG_DFT_AS_IT_IS,
+  NVG_DFT_NATURAL,
+  NVG_DFT_MADE,
+  NVG_DFT_LIBRARY,
+  NVG_DFT_LIBRARY_COPY
+} nvg_dft_way;
 typedef struct nvg_dft_ways {
   const uint8_t *way; /* by value */
   int (*has)(const void *kernels, nvm_dtype t, int64_t points);

@@ -115,3 +115,26 @@ def test_mean_of_spectra(device):
         nvm.eval(alone)  # stored, as the reduction reads it
         again = np.asarray(nvm.mean(nvm.abs(alone) ** 2, axis=0).to_device("cpu"))
         assert got.tobytes() == again.tobytes()
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("shape", [(6, 8, 20), (2, 8, 6, 16)])
+def test_three_axes(shape, device):
+    """What lies between transforms along two axes is stored in the operand's order; the filter in the middle shares a
+    kernel with the transforms beside it."""
+    x, h = test_fft_fusion.draw(shape, "complex64"), test_fft_fusion.draw(shape, "complex64")
+    there = nvm.asarray(x, device=device), nvm.asarray(h, device=device)
+    programs = [
+        (lambda x, h: nvm.fft.fftn(x, axes=(-3, -2, -1)), np.fft.fftn(x, axes=(-3, -2, -1)), 3),
+        (lambda x, h: nvm.fft.ifftn(x, axes=(-3, -2, -1)) + h, np.fft.ifftn(x, axes=(-3, -2, -1)) + h, 3),
+        (
+            lambda x, h: nvm.fft.ifftn(nvm.fft.fftn(x, axes=(-3, -2, -1)) * h, axes=(-3, -2, -1)),
+            np.fft.ifftn(np.fft.fftn(x, axes=(-3, -2, -1)) * h, axes=(-3, -2, -1)),
+            5,
+        ),
+    ]
+    for f, want, kernels in programs:
+        f = nvm.jit(f)
+        assert f.explain(*there).startswith(f"{kernels} kernels")
+        got = np.asarray(f(*there).to_device("cpu"))
+        assert np.linalg.norm(got - want) < 1e-6 * np.linalg.norm(want)
