@@ -119,6 +119,29 @@ START_TEST(an_exit_waits_for_the_job_in_progress) {
   ck_assert_int_eq(counts[0] + counts[1], JOBS);
 }
 END_TEST
+/* What a job's library registers in the middle of the job is called after the job's end. */
+static atomic_int began, destroyed;
+static void destroy(void) { atomic_store(&destroyed, 1); }
+static void open_library(nvb_job *j) {
+  (void)j;
+  atexit(destroy);
+  nvb_crews_end_first();
+  atomic_store(&began, 1);
+  usleep(50000);
+  if (atomic_load(&destroyed)) _exit(3);
+}
+START_TEST(an_exit_destroys_no_library_that_a_job_uses) {
+  pid_t child = fork();
+  if (!child) {
+    static nvb_crew opener = { .work = open_library, .end = end, .most = 1 };
+    static nvb_job job;
+    nvb_crew_give(&opener, &job);
+    while (!atomic_load(&began)) usleep(100);
+    exit(0);
+  }
+  ck_assert_int_eq(status_of(child), 0);
+}
+END_TEST
 START_TEST(a_child_has_no_jobs_of_its_parent) {
   crew.fork_ends = _i;
   give_all();
@@ -140,4 +163,5 @@ START_TEST(a_child_has_no_jobs_of_its_parent) {
 END_TEST
 
 SUITE("background", LOOP(jobs_are_done_in_their_order, 2), several_threads_work, a_wait_ends_with_what_it_waits_for,
-      an_interrupt_ends_a_wait, an_exit_waits_for_the_job_in_progress, LOOP(a_child_has_no_jobs_of_its_parent, 2))
+      an_interrupt_ends_a_wait, an_exit_waits_for_the_job_in_progress, an_exit_destroys_no_library_that_a_job_uses,
+      LOOP(a_child_has_no_jobs_of_its_parent, 2))

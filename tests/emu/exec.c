@@ -3,6 +3,7 @@
    line. */
 #include "cubin.h"
 #include "exec.h"
+#include "world.h"
 #include <dlfcn.h>
 #include <pthread.h>
 #include <setjmp.h>

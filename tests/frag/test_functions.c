@@ -739,10 +739,10 @@ START_TEST(integers_of_two_words) {
     for (uint64_t i = 0; i < 200; i++) {
       /* the last x whose product is below a multiple of 2^64, or one a little before it */
       uint64_t n = ns[k], j = (i >> 1) % (n < 50 ? n : 50) + 1, y, r;
-      uint64_t x = (uint64_t)((((unsigned __int128)j << 64) - 1) / n) - (i & 1 ? i % 3 : 0);
+      uint64_t x = (uint64_t)((((__uint128_t)j << 64) - 1) / n) - (i & 1 ? i % 3 : 0);
       apply(word, (uint64_t[]){ i & 1, key, at + (i | 1), stream }, &y);
       apply(below, (uint64_t[]){ x, i, key, at, stream, n }, &r);
-      unsigned __int128 p = (unsigned __int128)x * n, sum = p + ((unsigned __int128)y * n >> 64);
+      __uint128_t p = (__uint128_t)x * n, sum = p + ((__uint128_t)y * n >> 64);
       ck_assert_uint_eq(r, (uint64_t)(sum >> 64));
       carries[sum >> 64 != p >> 64]++;
     }
