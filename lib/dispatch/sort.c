@@ -52,15 +52,15 @@ static const format formats[NVM_NDTYPES] = { [NVM_F8E4] = { 0x80, 0x7e },
                                              [NVM_F64] = { SIGN_64, 0x7ff0000000000000 } };
 
 /* key_: the key of a float from its bits: negative numbers are inverted, positive numbers lie above them, both
-   zeros have one key, and NaN have the greatest. plain_key_: the same of what is neither -0 nor NaN. of_key_: a float
+   zeros have one key, and NaN have the key `nan`. plain_key_: the same of what is neither -0 nor NaN. of_key_: a float
    from its key. T is the type of the bits, whose highest bit is the sign. */
 #define FLOATS(T, suffix) \
   static inline T plain_key_##suffix(T x) { \
     return (T)(x ^ ((T)(0 - (x >> (8 * sizeof x - 1))) | (T)((T)1 << (8 * sizeof x - 1)))); \
   } \
-  static inline T key_##suffix(T x, T most) { \
+  static inline T key_##suffix(T x, T most, T nan) { \
     const T sign = (T)((T)1 << (8 * sizeof x - 1)), size = (T)(x & (T)~sign); \
-    return (T)(size > most ? ~(T)0 : !size ? sign : x & sign ? ~x : x | sign); \
+    return (T)(size > most ? nan : !size ? sign : x & sign ? ~x : x | sign); \
   } \
   static inline T of_key_##suffix(T key) { \
     const int top = 8 * sizeof key - 1; \
@@ -128,23 +128,25 @@ static uint64_t turn_64(const nvd_row *r) { return r->descending ? UINT64_MAX : 
   break
 static void keys_32(const nvd_row *r, int plain, uint32_t turn, uint32_t *out) {
   uint64_t most = formats[r->type].most;
+  uint32_t nan = ~turn_32(r); /* the greatest key when it is turned */
   switch (r->type) {
   case NVM_I8: EACH(uint8_t, x ^ 0x80u);
   case NVM_I16: EACH(uint16_t, x ^ 0x8000u);
   case NVM_I32: EACH(uint32_t, x ^ 0x80000000u);
   case NVM_U16: EACH(uint16_t, x);
   case NVM_U32: EACH(uint32_t, x);
-  case NVM_F8E4: case NVM_F8E5: EACH(uint8_t, key_8(x, (uint8_t)most));
-  case NVM_F16: case NVM_BF16: EACH(uint16_t, key_16(x, (uint16_t)most));
-  case NVM_F32: EACH(uint32_t, plain ? plain_key_32(x) : key_32(x, (uint32_t)most));
+  case NVM_F8E4: case NVM_F8E5: EACH(uint8_t, key_8(x, (uint8_t)most, (uint8_t)nan));
+  case NVM_F16: case NVM_BF16: EACH(uint16_t, key_16(x, (uint16_t)most, (uint16_t)nan));
+  case NVM_F32: EACH(uint32_t, plain ? plain_key_32(x) : key_32(x, (uint32_t)most, nan));
   default: EACH(uint8_t, x);
   }
 }
 static void keys_64(const nvd_row *r, int plain, uint64_t turn, uint64_t *out) {
+  uint64_t nan = ~turn_64(r);
   switch (r->type) {
   case NVM_I64: EACH(uint64_t, x ^ UINT64_C(1) << 63);
   case NVM_U64: EACH(uint64_t, x);
-  default: EACH(uint64_t, plain ? plain_key_64(x) : key_64(x, formats[NVM_F64].most));
+  default: EACH(uint64_t, plain ? plain_key_64(x) : key_64(x, formats[NVM_F64].most, nan));
   }
 }
 #undef EACH
@@ -213,7 +215,7 @@ static twins twins_of(const nvd_row *r, int plain, uint64_t *kept) {
 static void put_twins(const nvd_row *r, const twins *t, char *out) {
   size_t size = (size_t)nvg_size(r->type);
   int64_t positive = r->n - t->nans - t->zeros - t->below;
-  int64_t zero = r->descending ? t->nans + positive : t->below, nan = r->descending ? 0 : r->n - t->nans;
+  int64_t zero = r->descending ? positive : t->below, nan = r->n - t->nans;
   for (int64_t i = 0; i < t->zeros; i++) memcpy(out + (size_t)(zero + i) * size, &t->kept[i], size);
   for (int64_t i = 0; i < t->nans; i++) memcpy(out + (size_t)(nan + i) * size, &t->kept[r->n - 1 - i], size);
 }

@@ -1,11 +1,11 @@
-/* Sorts one row in memory, stably, for any real dtype: NaN is greater than all numbers, and both zeros are equal.
+/* Sorts one row in memory, stably, for any real dtype: NaN comes last in both directions, and both zeros are equal.
    Private to dispatch. */
 #ifndef NVM_DISPATCH_SORT_H
 #define NVM_DISPATCH_SORT_H
 #include <stdint.h>
 #include "nvm/types.h"
 
-typedef struct nvd_row { /* n elements, whose distance is `stride` elements; descending: NaN comes first */
+typedef struct nvd_row { /* n elements, whose distance is `stride` elements */
   nvm_dtype type;
   const char *data;
   int64_t n, stride;

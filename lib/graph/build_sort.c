@@ -18,12 +18,7 @@ static nvg_node *sort_along(nvg_call *c, nvg_op routine) {
   if (nvg_attr_int(c, "descending", 0, &descending) || nvg_attr_int(c, "stable", 1, &stable)) return NULL;
   if (flat) x = nvg_xreshape(c, x, 1, &x->aval->size);
   if (!x || (!flat && nvg_attr_axis(c, "axis", x->aval->rank, -1, &axis))) return NULL;
-  /* -x upwards is x downwards, with NaN last and equal elements in their order */
-  int negate = descending && nvg_class_of(x->aval->dtype) == NVG_FLOAT;
-  if (negate) x = nvg_x1(c, NVG_OP_NEGATIVE, x);
-  nvg_node *r = order_rows(c, routine, nvg_xmove_axis(c, x, axis, 0), descending && !negate);
-  if (negate && routine == NVG_OP_SORTED) r = nvg_x1(c, NVG_OP_NEGATIVE, r);
-  return nvg_xmove_axis(c, r, axis, 1);
+  return nvg_xmove_axis(c, order_rows(c, routine, nvg_xmove_axis(c, x, axis, 0), descending != 0), axis, 1);
 }
 
 nvg_node *nvg_make_SORT(nvg_call *c) { return sort_along(c, NVG_OP_SORTED); }

@@ -4,7 +4,7 @@
 // U, Key              unsigned types: as wide as an element; at least 32 bits, for shuffles
 // SIGNED              whether the elements are integers with a sign
 // MOST                of floats the greatest magnitude that is not NaN; 0 of integers
-// TURN                whether the greatest element comes first
+// TURN                whether the greatest element comes first (NaN is last in any case)
 // ORDER               whether positions are wanted in place of elements
 // WARPS, ITEMS        warps that sort a tile together, and elements of each lane
 typedef long long i64;
@@ -15,7 +15,7 @@ enum { LANES = 32, DIGITS = 256, BITS = 8 * sizeof(U), SHARE = LANES * ITEMS, TI
 static __device__ U key_of(U x) {
   const U sign = (U)((U)1 << (BITS - 1));
   U size = (U)(x & (U)~sign);
-  if (MOST) x = (U)(size > (U)MOST ? (U)~(U)0 : !size ? sign : x & sign ? (U)~x : (U)(x | sign));
+  if (MOST) x = (U)(size > (U)MOST ? (U)(TURN ? 0 : ~(U)0) : !size ? sign : x & sign ? (U)~x : (U)(x | sign));
   else if (SIGNED) x = (U)(x ^ sign);
   return TURN ? (U)~x : x;
 }
