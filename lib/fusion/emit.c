@@ -218,7 +218,7 @@ static void emit_load(emitter *e, int i) {
   const nvf_iexpr *scan = scan_of_carry(e, i);
   if (scan) offset_to_carry(e, scan, s);
   else if (e->k->graph->caps->kind != NVB_CPU) {
-    nvf_access m = { .at = v->at, .guard = v->guard, .node = v->node, .transposed = transposed, .axes = v->axes };
+    nvf_access m = { v->at, v->guard, v->node, transposed, .pass = e->pass, .axes = v->axes };
     nvf_access_hints w = nvf_access_hints_of(e->k, e->s, &m);
     nvf_emit_hint(e, s, NVF_HINT_VEC, w.vec);
     nvf_emit_hint(e, s, NVF_HINT_WHOLE, w.whole);
@@ -430,8 +430,7 @@ static void set_store_hints(emitter *e, const nvf_stmt *s, const nvf_put *q, int
   if (c->kind != NVB_CPU) {
     int transposed = nvf_is_transposed_access(e->k, e->s, q->at);
     nvf_access_hints w = nvf_access_hints_of(
-        e->k, e->s,
-        &(nvf_access){ .at = q->at, .node = q->node, .axes = q->axes, .store = 1, .transposed = transposed });
+        e->k, e->s, &(nvf_access){ q->at, 0, q->node, transposed, .store = 1, .pass = e->pass, .axes = q->axes });
     nvf_emit_hint(e, s, NVF_HINT_VEC, w.vec);
     nvf_emit_hint(e, s, NVF_HINT_WHOLE, w.whole);
     nvf_emit_hint(e, s, NVF_HINT_NT, w.stream);

@@ -303,7 +303,7 @@ typedef struct nvf_tiling {
   int once;              /* tiles with all reduced axes are loaded once, as columns */
   int64_t prefetch;      /* blocks ahead for which loads that a block waits for are prefetched; 0: none */
   int bulk;              /* one instruction of a block prefetches them */
-  int pairs;             /* of transforms: items next to each other in memory lie so in a thread, where it has both */
+  unsigned pairs;        /* of transforms: bit set of the passes in whose layouts threads have neighbours in memory */
   int part_of_line;      /* its columns are narrower than a line of memory, which other blocks complete */
   /* of a kernel with a GEMM, whose at[] above belongs to the accumulator and the epilogue */
   struct nvf_tiling *prologue[NVF_REGIONS]; /* by region: the shape of an operand's prologue */
@@ -374,7 +374,7 @@ int nvf_is_exact(const nvf_fusion *k, int axis);
 int nvf_is_transposed_access(const nvf_fusion *k, const nvf_tiling *s, nvf_ix at);
 /* Hints of a load or store on a GPU, 0 where there is none. guard: of a load; transposed: the tile has the digits
    s->at[].transposed. */
-typedef struct nvf_access { nvf_ix at; int guard, node, transposed, store; uint64_t axes; } nvf_access;
+typedef struct nvf_access { nvf_ix at; int guard, node, transposed, store, pass; uint64_t axes; } nvf_access;
 typedef struct nvf_access_hints { int vec, whole, stream, tma, bulk; int64_t prefetch; } nvf_access_hints;
 nvf_access_hints nvf_access_hints_of(const nvf_fusion *k, const nvf_tiling *s, const nvf_access *m);
 /* Of index expression `index`, on a GPU: values in a row that share a counter, the first a multiple of their number; 0:

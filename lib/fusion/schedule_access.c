@@ -115,13 +115,13 @@ static int is_steady(const nvf_fusion *k, const nvf_bound *b, int axis, int64_t 
   return nvf_is_one(k, b->e, axis) && is_multiple(k, b->e, axis, n) && nvf_value(k->graph->space, b->n) % n == 0;
 }
 
-/* Two elements next to each other along the points of transforms, if a thread may have them so and their address is a
+/* Two elements next to each other along the points of transforms, if a thread has them so and their address is a
    multiple of two; *axis: the axis of the points. Both parts of an element go together anyway. */
 static int vector_of_points(const nvf_fusion *k, const nvf_tiling *s, const nvf_access *m, int *axis) {
   const nvf_transforms *t = k->transforms;
   const nvf_node *node = &k->graph->node[m->node];
   int n = node->parts == 2 && is_aligned(k, m->node);
-  for (int i = 0; i < 2 && s->pairs; i++) {
+  for (int i = 0; i < 2 && s->pairs >> m->pass & 1; i++) {
     int a = i ? t->from : t->axis, v = m->axes >> a & 1 ? nvf_vector_of(k, m->at, m->node, a, 2) : 0;
     if (v > 1) n = v, *axis = a;
   }

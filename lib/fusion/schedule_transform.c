@@ -189,7 +189,7 @@ static int64_t place_gpu(const nvf_fusion *k, nvf_tiling *s, int64_t columns) {
   s->blocks = bound_of(k, v, blocks);
   s->prefetch = columns ? 0 : blocks_ahead(k, blocks, groups * rows);
   s->bulk = prefetches_whole(k, groups * rows);
-  s->pairs = !columns && widest_of(k) == 4;
+  s->pairs = 0;
   s->part_of_line = columns * 2 * widest_of(k) < LINE ? (int)columns : 0;
   for (int pass = 0; pass < p->n; pass++) {
     int64_t lanes = v.lanes, warps = v.warps, used_lanes = columns ? rows : 1, used_warps = 1;
@@ -198,7 +198,9 @@ static int64_t place_gpu(const nvf_fusion *k, nvf_tiling *s, int64_t columns) {
       int q = digit_at(p, pass, rank);
       if (q == pass) continue;
       split d = split_digit(p->radix[q], &lanes, &warps, v.whole);
-      int64_t pair = s->pairs && !rank && d.items % 2 == 0 && (!pass || pass == p->n - 1) ? 2 : 1;
+      int outer = !rank && (!pass || pass == p->n - 1); /* its lowest digit is that of memory */
+      int64_t pair = outer && !columns && widest_of(k) == 4 && d.items % 2 == 0 ? 2 : 1;
+      if (pair == 2) s->pairs |= 1u << pass;
       nvf_digit_add(&s->point[pass][q], 'i', pair, 0);
       nvf_digit_add(&s->point[pass][q], 'l', d.lanes, (int)used_lanes);
       nvf_digit_add(&s->point[pass][q], 'w', d.warps, (int)used_warps);

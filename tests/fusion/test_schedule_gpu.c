@@ -228,7 +228,7 @@ static const place places[] = {
   { column_sums, { 48, 20000 }, 1, NULL, 0 }, /* no piece is less than all rows */
   /* transforms: no thread has more than the points of the largest radix, and all of them have some */
   { spectra, { 4096, 256 }, 1, "i: w4 l2; j_0: i16; j_1: l16", 1 },
-  { filtered, { 4096, 512 }, 1, "i: w4 l2; j_0: i16; j_1: i2 l16", 1 },
+  { filtered, { 4096, 512 }, 1, "i: w4 l2; j_0: i16; j_1: l16 i2", 2 },
   { filtered, { 4096, 105 }, 1, "i: w4 l4; j_0: i7; j_1: i3 l5", 1 },
   { filtered, { 4096, 1000 }, 1, "i: l3; j_0: i10; j_1: w10; j_2: l10", 1 },
   { filtered, { 4096, 1536 }, 1, "i: w2; j_0: i8; j_1: i3 w2 l4; j_2: l8", 1 },
@@ -283,7 +283,7 @@ static const hinted hints[] = {
   { column_sums, { 65536, 4096 }, 0, 0, 1, 0 },
   { column_sums, { 4096, 512 }, 0, 0, 0, 0 }, /* the cache may have it again */
   { filtered, { 65536, 64 }, 0, 0, 0, 0 },
-  { filtered, { 65536, 256 }, 0, 264, 0, 0 },
+  { filtered, { 65536, 256 }, 7, 264, 0, 0 },
   { filtered, { 8192, 1024 }, 4, 264, 0, 0 },
   { filtered, { 8192, 2048 }, 7, 264, 0, 0 },
   { filtered, { 8192, 4096 }, 3, 264, 0, 1 },
