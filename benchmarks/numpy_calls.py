@@ -17,35 +17,11 @@ import numpy as np
 
 import nvm
 import nvm.numpy as own
-from nvm._ufunc import UFUNCS
+from nvm._ufunc import _BINARY, _UNARY, UFUNCS
+from nvm._ufunc_methods import REDUCTIONS, SCANS
 
 CALLS, TURNS, PATIENCE, AIM = 25, 25, 12, 1.0
-OWN_NAMES = {
-    "absolute": "abs",
-    "arccos": "acos",
-    "arccosh": "acosh",
-    "arcsin": "asin",
-    "arcsinh": "asinh",
-    "arctan": "atan",
-    "arctanh": "atanh",
-    "conjugate": "conj",
-    "invert": "bitwise_invert",
-    "arctan2": "atan2",
-    "power": "pow",
-    "left_shift": "bitwise_left_shift",
-    "right_shift": "bitwise_right_shift",
-    "rint": "round",
-    "fabs": "abs",
-}
-REDUCTIONS = {
-    "add": "sum",
-    "multiply": "prod",
-    "maximum": "max",
-    "minimum": "min",
-    "logical_and": "all",
-    "logical_or": "any",
-}
-SCANS = {"add": "cumulative_sum", "multiply": "cumulative_prod"}
+OWN_NAMES = {**_UNARY, **_BINARY, "rint": "round", "fabs": "abs"}
 INTEGERS = "bitwise_and bitwise_or bitwise_xor bitwise_count gcd lcm invert left_shift right_shift".split()
 
 

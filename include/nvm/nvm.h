@@ -130,9 +130,9 @@ NVM_API void nvm_interrupt_set(int (*asked)(void *user), void *user);
 
 /* ---- any operation by number. Bindings use these functions. Attributes (nvm_attr) have the names in the operation's
    signature. */
-/* signature: as in Python, "(x, /, *, axis=None, keepdims=False)"; nin: number of operands, -1: one list of them. The
-   library owns the texts. Operations whose name starts with _ cannot be called, except _getitem and _setitem: they are
-   take with error messages that speak of x[...]. */
+/* signature: as in Python, "(x, /, *, axis=None, keepdims=False)"; nin: number of operands, -1: one list of them; doc:
+   what it does, and on a second line the dtypes that it takes. The library owns the texts. Operations whose name starts
+   with _ cannot be called, except _getitem and _setitem: they are take with error messages that speak of x[...]. */
 typedef struct nvm_op_info { const char *name, *kind, *signature, *doc; int nin; } nvm_op_info;
 NVM_API int nvm_op_count(void);                   /* operations are numbered from 0 */
 NVM_API int nvm_op_get(nvm_op_info *out, int op); /* NVM_ERR_VALUE if there is no such operation */
