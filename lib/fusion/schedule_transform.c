@@ -161,8 +161,8 @@ static int prefetches_whole(const nvf_fusion *k, int64_t rows) {
 
 /* How many columns a block of a GPU has side by side: as many as a line of memory holds, if their points fit. Times
    over the floor of fft(x, axis=0) with 4, 8 and 16: 256 points 1.65, 1.45, 1.18; 1024 1.74, 1.36, 1.30; 2048 with 4
-   and 8: 1.69, 1.56. Columns that do not fill their blocks have masks, which tight registers do not suffice for: 2049
-   columns of 4096 points 6.0 with four, 2.5 with two. */
+   and 8: 1.69, 1.56. Columns that do not fill their blocks have masks, which tight registers do not suffice for:
+   2049 columns of 4096 points spill with four. */
 static int64_t columns_of_block(const nvf_fusion *k, int columns) {
   enum { MOST = 128 << 10 }; /* bytes of a block's points */
   int64_t each = 2 * widest_of(k), n = LINE / each, all = k->axis.at[columns].n;
