@@ -194,6 +194,53 @@ static int transform_rows(rewriter *r, int x, nvg_dft kind, const char *name) {
   return rows ? four_steps(r, x, kind, rows, name) : convolve(r, x, kind, name);
 }
 
+/* ---- dimensions in another order */
+/* A permutation as a value of its own, also of a permuted value */
+static int put_permute(rewriter *r, int x, const int64_t *axes) {
+  const nvg_val v = *nvg_at(r->l, x);
+  int64_t shape[NVM_MAX_RANK];
+  for (int d = 0; d < v.rank; d++) shape[d] = v.shape[axes[d]];
+  nvg_val c = { .kind = NVG_VPERMUTE,
+                .dtype = v.dtype,
+                .rank = v.rank,
+                .shape = shape,
+                .nin = 1,
+                .in = &x,
+                .attr = axes,
+                .nattr = v.rank };
+  return nvg_add(r->l, &c);
+}
+
+static int is_transform(const nvg_val *v) { return v->kind == NVG_VROUTINE && v->op == NVG_OP_DFT; }
+
+/* The permutation of what transform x reads, through maps and transforms of one shape; NULL: it reads none. */
+static const int64_t *order_read(const rewriter *r, int x) {
+  const nvg_val *v = nvg_at(r->l, x);
+  while (is_transform(v) || v->kind == NVG_VMAP) {
+    const nvg_val *from = NULL;
+    for (int j = 0; j < v->nin && !from; j++)
+      if (nvg_at(r->l, v->in[j])->size == v->size) from = nvg_at(r->l, v->in[j]);
+    if (!from) return NULL;
+    v = from;
+  }
+  return v->kind == NVG_VPERMUTE ? v->attr : NULL;
+}
+
+/* If x is a permuted transform: by way of its result in the order of what it reads, a value that may be stored in its
+   place: along the last dimension of that order memory is contiguous before both transforms. Else x. */
+static int by_natural_order(rewriter *r, int x) {
+  const nvg_val v = *nvg_at(r->l, x);
+  int64_t back[NVM_MAX_RANK], axes[NVM_MAX_RANK];
+  int permuted = v.kind == NVG_VPERMUTE && is_transform(nvg_at(r->l, *v.in));
+  const int64_t *order = permuted ? order_read(r, *v.in) : NULL;
+  if (!order) return x;
+  memcpy(axes, order, sizeof *axes * (size_t)v.rank);
+  for (int d = 0; d < v.rank; d++) back[axes[d]] = d;
+  int natural = put_permute(r, *v.in, back);
+  for (int d = 0; d < v.rank; d++) axes[d] = order[v.attr[d]];
+  return put_permute(r, natural, axes);
+}
+
 /* ---- real numbers */
 /* All n elements of a transform of real numbers, of its first n / 2 + 1. Imaginary parts that no real numbers have are
    left out. */
@@ -232,7 +279,7 @@ static int made(rewriter *r, const nvg_val *v, int x) {
     return take_last(r, x, 0, 1, last_extent(v));
   }
   if (kind != NVG_DFT_TO_REAL) return transform_rows(r, x, kind, v->name);
-  x = transform_rows(r, whole_of(r, x, v->attr[1]), NVG_DFT_INVERSE, v->name);
+  x = transform_rows(r, whole_of(r, by_natural_order(r, x), v->attr[1]), NVG_DFT_INVERSE, v->name);
   r->l->name = "real";
   return add_named(r, "c.real", v->dtype, &x, 1, v);
 }
@@ -244,50 +291,6 @@ static int by_library(nvg_lower *l, const nvg_val *v, int *in, int copies) {
   c.attr = attr;
   c.nattr = NVG_DFT_ATTRS;
   return nvg_make_add(&l->make, &c);
-}
-
-/* ---- dimensions in another order */
-/* A permutation as a value of its own, also of a permuted value */
-static int put_permute(rewriter *r, int x, const int64_t *axes) {
-  const nvg_val v = *nvg_at(r->l, x);
-  int64_t shape[NVM_MAX_RANK];
-  for (int d = 0; d < v.rank; d++) shape[d] = v.shape[axes[d]];
-  nvg_val c = { .kind = NVG_VPERMUTE,
-                .dtype = v.dtype,
-                .rank = v.rank,
-                .shape = shape,
-                .nin = 1,
-                .in = &x,
-                .attr = axes,
-                .nattr = v.rank };
-  return nvg_add(r->l, &c);
-}
-
-/* The permutation of what transform x reads, through maps and transforms of one shape; NULL: it reads none. */
-static const int64_t *order_read(const rewriter *r, int x) {
-  const nvg_val *v = nvg_at(r->l, x);
-  while ((v->kind == NVG_VROUTINE && v->op == NVG_OP_DFT) || v->kind == NVG_VMAP) {
-    const nvg_val *from = NULL;
-    for (int j = 0; j < v->nin && !from; j++)
-      if (nvg_at(r->l, v->in[j])->size == v->size) from = nvg_at(r->l, v->in[j]);
-    if (!from) return NULL;
-    v = from;
-  }
-  return v->kind == NVG_VPERMUTE ? v->attr : NULL;
-}
-
-/* The permuted transform x by way of its result in the order of what it reads, a value that may be stored in its place:
-   along the last dimension of that order memory is contiguous before both transforms. */
-static int by_natural_order(rewriter *r, int x) {
-  const nvg_val v = *nvg_at(r->l, x);
-  int64_t back[NVM_MAX_RANK], axes[NVM_MAX_RANK];
-  const int64_t *order = v.kind == NVG_VPERMUTE ? order_read(r, *v.in) : NULL;
-  if (!order) return x;
-  memcpy(axes, order, sizeof *axes * (size_t)v.rank);
-  for (int d = 0; d < v.rank; d++) back[axes[d]] = d;
-  int natural = put_permute(r, *v.in, back);
-  for (int d = 0; d < v.rank; d++) axes[d] = order[v.attr[d]];
-  return put_permute(r, natural, axes);
 }
 
 static int in_its_way(nvg_lower *l, int value, const nvg_val *v, int *in, const void *how) {

@@ -1,5 +1,7 @@
 """Transforms that kernels of a GPU compute, with what shares a kernel with them."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -138,3 +140,21 @@ def test_three_axes(shape, device):
         assert f.explain(*there).startswith(f"{kernels} kernels")
         got = np.asarray(f(*there).to_device("cpu"))
         assert np.linalg.norm(got - want) < 1e-6 * np.linalg.norm(want)
+
+
+@pytest.mark.emulated
+def test_two_axes_of_real_numbers(device):
+    """Between the two real transforms of a filter, too, all is stored in the operand's order: each kernel reads and
+    stores along one axis, of its points or of its columns."""
+    x = test_fft_fusion.draw((64, 96), "complex64").real.copy()
+    h = test_fft_fusion.draw((64, 49), "complex64")
+    there = nvm.asarray(x, device=device), nvm.asarray(h, device=device)
+    f = nvm.jit(lambda x, h: nvm.fft.irfft2(nvm.fft.rfft2(x) * h))
+    for kernel in re.split("^kernel ", f.lower(*there).text("kernel"), flags=re.M)[1:]:
+        accesses = re.findall(r"(?:load|store)\(x\d+, (.*?), (?:L|A|B|f)", kernel)
+        along = {bool(re.search(r"(b\w\*T\w \+ \w)\)$", at)) for at in accesses}
+        assert accesses and len(along) == 1, kernel
+    got = np.asarray(f(*there).to_device("cpu"))
+    want = np.fft.irfft2(np.fft.rfft2(x.astype("float64")) * h)
+    assert f.explain(*there).startswith("3 kernels") and got.shape == want.shape
+    assert np.linalg.norm(got - want) < 1e-6 * np.linalg.norm(want)
