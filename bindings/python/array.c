@@ -227,7 +227,7 @@ int nvp_defers_to(nvp_state *st, PyObject *x) {
   PyObject *type = (PyObject *)Py_TYPE(x);
   return PyObject_HasAttr(type, st->s_array_ufunc) && !PyObject_HasAttr(type, st->s_dlpack);
 }
-static PyObject *apply_binary(PyObject *x, PyObject *y, nvp_fixed f) {
+PyObject *nvp_binary(PyObject *x, PyObject *y, nvp_fixed f) {
   nvp_state *st = nvp_is_array(x) ? ((nvp_array *)x)->st : ((nvp_array *)y)->st;
   PyObject *v[2] = { x, y };
   nvm_array *in[2] = { NULL, NULL };
@@ -264,7 +264,7 @@ static void refuse_inplace(nvp_array *a, nvm_array *b, nvp_fixed f, int kinds) {
 }
 /* x op= y writes to the array x, so that other names and views of it see the new value; shape and dtype stay. */
 static PyObject *apply_inplace(PyObject *x, PyObject *y, nvp_fixed f) {
-  PyObject *r = apply_binary(x, y, f);
+  PyObject *r = nvp_binary(x, y, f);
   if (!r || r == Py_NotImplemented) return r;
   nvp_array *a = (nvp_array *)x, *b = (nvp_array *)r;
   nvm_dtype to = nvm_dtype_of(a->h), from = nvm_dtype_of(b->h);
@@ -278,22 +278,22 @@ static PyObject *apply_inplace(PyObject *x, PyObject *y, nvp_fixed f) {
   return PyErr_Occurred() ? NULL : Py_NewRef(x);
 }
 #define BINARY(name, id) \
-  static PyObject *array_##name(PyObject *x, PyObject *y) { return apply_binary(x, y, NVP_##id); } \
+  static PyObject *array_##name(PyObject *x, PyObject *y) { return nvp_binary(x, y, NVP_##id); } \
   static PyObject *array_i##name(PyObject *x, PyObject *y) { return apply_inplace(x, y, NVP_##id); }
 /* clang-format off */
 BINARY(add, ADD) BINARY(sub, SUB) BINARY(mul, MUL) BINARY(div, DIV) BINARY(floordiv, FLOORDIV) BINARY(mod, MOD)
 BINARY(matmul, MATMUL) BINARY(and, AND) BINARY(or, OR) BINARY(xor, XOR) BINARY(lshift, LSHIFT) BINARY(rshift, RSHIFT)
     /* clang-format on */
     static PyObject *array_pow(PyObject *x, PyObject *y, PyObject *m) {
-  return m == Py_None ? apply_binary(x, y, NVP_POW) : Py_NewRef(Py_NotImplemented);
+  return m == Py_None ? nvp_binary(x, y, NVP_POW) : Py_NewRef(Py_NotImplemented);
 }
 static PyObject *array_ipow(PyObject *x, PyObject *y, PyObject *m) {
   return m == Py_None ? apply_inplace(x, y, NVP_POW) : Py_NewRef(Py_NotImplemented);
 }
 static PyObject *array_divmod(PyObject *x, PyObject *y) {
-  PyObject *q = apply_binary(x, y, NVP_FLOORDIV);
+  PyObject *q = nvp_binary(x, y, NVP_FLOORDIV);
   if (!q || q == Py_NotImplemented) return q;
-  PyObject *r = apply_binary(x, y, NVP_MOD), *both = r ? PyTuple_Pack(2, q, r) : NULL;
+  PyObject *r = nvp_binary(x, y, NVP_MOD), *both = r ? PyTuple_Pack(2, q, r) : NULL;
   Py_DECREF(q);
   Py_XDECREF(r);
   return both;
@@ -302,13 +302,6 @@ static PyObject *array_neg(PyObject *x) { return apply_unary(x, NVP_NEG); }
 static PyObject *array_pos(PyObject *x) { return apply_unary(x, NVP_POS); }
 static PyObject *array_abs(PyObject *x) { return apply_unary(x, NVP_ABS); }
 static PyObject *array_invert(PyObject *x) { return apply_unary(x, NVP_INVERT); }
-
-static PyObject *array_compare(PyObject *x, PyObject *y, int op) {
-  static const nvp_fixed which[] = { [Py_LT] = NVP_LT, [Py_LE] = NVP_LE, [Py_EQ] = NVP_EQ,
-                                     [Py_NE] = NVP_NE, [Py_GT] = NVP_GT, [Py_GE] = NVP_GE };
-  if (y == Py_None || PyUnicode_Check(y)) return Py_NewRef(Py_NotImplemented);
-  return apply_binary(x, y, which[op]);
-}
 
 /* ---- shape */
 PyObject *nvp_ints(const int64_t *v, int n) {
@@ -641,7 +634,7 @@ static PyType_Slot slots[] = { { Py_tp_dealloc, array_dealloc },
                                { Py_tp_str, array_str },
                                { Py_tp_iter, array_iter },
                                { Py_tp_hash, array_hash },
-                               { Py_tp_richcompare, array_compare },
+                               { Py_tp_richcompare, nvp_compare },
                                { Py_tp_methods, methods },
                                { Py_tp_getset, getset },
                                { Py_tp_members, members },

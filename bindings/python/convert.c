@@ -271,13 +271,24 @@ static int view_dims(const Py_buffer *v, int64_t *shape, int64_t *strides) {
   }
   return 0;
 }
-/* Gets x's buffer. Returns 1 with *view held and *t set, 0 if nvm has no such dtype, -1 on an error. */
+/* Are these the bytes of a scalar that is no number, as NumPy's dates are? */
+static int is_opaque(PyObject *x, const Py_buffer *view) {
+  if (view->ndim != 1 || view->itemsize != 1 || PyMemoryView_Check(x)) return 0;
+  PyObject *ndim = PyObject_GetAttrString(x, "ndim");
+  int zero = ndim && PyLong_Check(ndim) && !PyLong_AsLong(ndim);
+  Py_XDECREF(ndim);
+  PyErr_Clear();
+  return zero;
+}
+/* Gets x's buffer. Returns 1 with *view held and *t set, 0 if nvm has no such dtype, as for text, -1 on an error. */
 static int open_buffer(PyObject *x, Py_buffer *view, nvm_dtype *t) {
+  if (PyBytes_Check(x)) return 0;
   if (PyObject_GetBuffer(x, view, PyBUF_FULL_RO)) {
     if (!PyErr_ExceptionMatches(PyExc_BufferError) && !PyErr_ExceptionMatches(PyExc_ValueError)) return -1;
     return PyErr_Clear(), 0;
   }
-  if (!view->suboffsets && nvp_dtype_of_format(view->format, t) > 0 && (size_t)view->itemsize == nvm_dtype_size(*t))
+  if (!view->suboffsets && nvp_dtype_of_format(view->format, t) > 0 && (size_t)view->itemsize == nvm_dtype_size(*t) &&
+      !is_opaque(x, view))
     return 1;
   PyBuffer_Release(view);
   return 0;

@@ -103,6 +103,11 @@ PyObject *nvp_ints(const int64_t *v, int n); /* a tuple of ints */
 int nvp_defers_to(nvp_state *st,
                   PyObject *x); /* does x, which is no array of nvm, handle operators with them itself? */
 int nvp_finish_array(nvp_state *st);
+/* An operator: x or y is an array of nvm. NotImplemented: the other one is no array, or handles operators itself. */
+PyObject *nvp_binary(PyObject *x, PyObject *y, nvp_fixed f);
+
+/* ---- compare.c */
+PyObject *nvp_compare(PyObject *x, PyObject *y, int op); /* x is an array of nvm */
 
 /* ---- buffer.c */
 int nvp_getbuffer(PyObject *self, Py_buffer *view, int flags);

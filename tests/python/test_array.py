@@ -149,8 +149,48 @@ def test_other_types_get_their_turn():
         nvm.ones(2) + Unknown()
     with pytest.raises(TypeError):
         nvm.ones(2) + "text"
-    assert (nvm.ones(2) == None) is False  # noqa: E711
-    assert (nvm.ones(2) != "a") is True
+
+
+class Own:
+    def __eq__(self, other):
+        return "mine"
+
+    __hash__ = None
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (2, 0), (2, 3)])
+@pytest.mark.parametrize("other", [None, "a", b"a", b"", object(), {}, {1}, Ellipsis, slice(1), type, int, pytest])
+def test_what_is_no_array_equals_no_element(shape, other):
+    n = np.ones(shape)
+    x = nvm.asarray(n)
+    for f in operator.eq, operator.ne:
+        for got, want in ((f(x, other), f(n, other)), (f(other, x), f(other, n))):
+            assert isinstance(got, nvm.Array) and got.dtype == nvm.bool
+            assert got.shape == np.shape(want) and got.tolist() == want.tolist()
+    for f in operator.lt, operator.ge, operator.add, operator.mul:
+        for given in ((x, other), (other, x)):
+            with pytest.raises(TypeError):
+                f(*given)
+
+
+def test_comparisons_of_other_types_are_theirs():
+    assert (nvm.ones(2) == Own()) == (Own() == nvm.ones(2)) == "mine"
+    traced = nvm.jit(lambda x: (x == None, x != "a"))(nvm.ones(2))  # noqa: E711
+    assert [t.tolist() for t in traced] == [[False, False], [True, True]]
+
+
+@pytest.mark.parametrize(
+    "text", [b"", b"abc", np.bytes_(b"ab"), np.str_("ab"), np.datetime64("2020-01-01"), np.timedelta64(3, "s")]
+)
+def test_text_and_dates_are_no_numbers(text):
+    with pytest.raises(TypeError, match="nvm has no dtype for NumPy's"):
+        nvm.asarray(text)
+    with pytest.raises(TypeError):
+        nvm.ones(len(bytes(text))) + text
+    with pytest.raises(TypeError):
+        nvm.sin(text)
+    with pytest.raises(TypeError):
+        nvm.jit(lambda x, t: x + t)(nvm.ones(2), text)
 
 
 @pytest.mark.parametrize(
