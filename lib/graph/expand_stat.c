@@ -227,9 +227,10 @@ nvg_node *nvg_make_VECTOR_NORM(nvg_call *c) {
     r = nvg_xreduce(c, NVG_OP_SUM, some, s.axes, 1);
   } else {
     nvg_node *a = nvg_x1(c, NVG_OP_ABS, s.x);
-    if (isinf(ord) && !nvg_count_over(s.x, s.axes)) return nvg_no_elements(c, s.x);
-    if (isinf(ord)) r = nvg_xreduce(c, ord > 0 ? NVG_OP_MAX : NVG_OP_MIN, a, s.axes, 1);
-    else if (ord == 1) r = nvg_xreduce(c, NVG_OP_SUM, a, s.axes, 1);
+    int none = !nvg_count_over(s.x, s.axes); /* the greatest of no magnitudes is 0 */
+    if (none && ord == -INFINITY) return nvg_no_elements(c, s.x);
+    if (isinf(ord) && !none) r = nvg_xreduce(c, ord > 0 ? NVG_OP_MAX : NVG_OP_MIN, a, s.axes, 1);
+    else if (ord == 1 || ord == INFINITY) r = nvg_xreduce(c, NVG_OP_SUM, a, s.axes, 1);
     else {
       r = nvg_xreduce(c, NVG_OP_SUM, nvg_x2(c, NVG_OP_POW, a, nvg_xfloat(c, ord)), s.axes, 1);
       r = nvg_x2(c, NVG_OP_POW, r, nvg_xfloat(c, 1 / ord));

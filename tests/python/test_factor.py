@@ -344,6 +344,17 @@ def test_failures_name_the_call_and_the_matrix():
         (lambda: la.eigh(np.eye(3), "X"), ValueError, "UPLO"),
         (lambda: la.matrix_norm(np.eye(3), ord=3), ValueError, "there is no norm 3"),
         (lambda: la.solve_triangular(np.eye(3), np.ones(3), trans=3), ValueError, "trans is 3"),
+        (lambda: la.solve_triangular(np.eye(3), np.ones(3), trans="H"), ValueError, "trans is 'H'"),
+        (lambda: la.lu_solve(la.lu_factor(np.eye(3)), np.ones(3), trans=3), ValueError, "trans is 3"),
+        (lambda: la.solve(np.eye(3), np.ones(3), assume_a="banded"), ValueError, "assume_a is 'banded'"),
+        (lambda: la.solve(np.ones((2, 3)), np.ones(3), assume_a="sym"), la.LinAlgError, "needs square matrices"),
+        (lambda: la.matrix_rank(np.eye(3), tol=1.0, rtol=0.1), ValueError, "cannot both be given"),
+        (lambda: la.pinv(np.eye(3), rcond=1.0, rtol=0.1), ValueError, "cannot both be given"),
+        (lambda: la.svd(np.ones((2, 3)), hermitian=True), la.LinAlgError, "needs square matrices"),
+        (lambda: la.matrix_rank(np.ones((2, 3)), hermitian=True), la.LinAlgError, "needs square matrices"),
+        (lambda: la.cond(np.ones((0, 0))), la.LinAlgError, "without elements"),
+        (lambda: la.tensorsolve(np.ones((2, 3)), np.ones(2)), la.LinAlgError, "no square matrix"),
+        (lambda: la.matrix_power(np.eye(2), 2.0), TypeError, "integer"),
         (lambda: la.lu_solve((np.eye(3), np.zeros(2, "int32")), np.ones(3)), ValueError, "one pivot for each row"),
     ],
 )
@@ -505,3 +516,76 @@ def test_cholesky_factors_of_many_small_matrices(n, t):
         a[20, -1, -1] = bad
         with pytest.raises(la.LinAlgError, match=r"the matrix at index \(20,\) is not positive definite"):
             np.asarray(la.cholesky(a))
+
+
+@pytest.mark.parametrize("t", DTYPES)
+@pytest.mark.parametrize("shape", [(5, 5), (3, 4, 4), (1, 1)])
+def test_hermitian_matrices_by_their_eigenvalues(shape, t, rng):
+    a = random(rng, shape, t)
+    a = a + a.conj().swapaxes(-1, -2)
+    eps, n = np.finfo(t).eps, shape[-1]
+    read = np.tril(a) + np.triu(random(rng, shape, t), 1)  # the lower triangle is what is read
+    u, s, vh = (np.asarray(part) for part in la.svd(read, hermitian=True))
+    scale = np.abs(a).max() + 1
+    assert np.abs(u * s[..., None, :] @ vh - a).max() <= 40 * n * eps * scale
+    assert (np.diff(s) <= 0).all() and s.min() >= 0
+    expected = np.linalg.svd(a, compute_uv=False)
+    for found in (s, la.svd(read, compute_uv=False, hermitian=True)):
+        np.testing.assert_allclose(found, expected, rtol=0, atol=40 * n * eps * scale)
+    low = u[..., :1] * s[..., None, :1] @ u[..., :1].conj().swapaxes(-1, -2)  # of rank 1
+    assert (np.asarray(la.matrix_rank(low, hermitian=True)) == 1).all()
+    assert (np.asarray(la.matrix_rank(low, 1e-3 * s[..., 0], True)) == 1).all()
+    inverse = np.asarray(la.pinv(low, 1e-3, True))
+    np.testing.assert_allclose(low @ inverse @ low, low, rtol=0, atol=400 * n * eps * scale)
+
+
+@pytest.mark.parametrize("t", DTYPES)
+@pytest.mark.parametrize("batch", [(), (3,)])
+def test_solutions_with_transposed_factors(batch, t, rng):
+    n, eps = 6, np.finfo(t).eps
+    a = random(rng, (*batch, n, n), t) + np.eye(n, dtype=t)
+    for b in (random(rng, (*batch, n, 2), t), random(rng, (n,), t)):
+        for trans, name in enumerate("NTC"):
+            of = (a, a.swapaxes(-1, -2), a.conj().swapaxes(-1, -2))[trans]
+            for code in (trans, name):
+                x = np.asarray(la.lu_solve(la.lu_factor(a), b, trans=code))
+                gap = np.einsum("...ij,...j->...i", of, x) - b if b.ndim == 1 else of @ x - b
+                assert np.abs(gap).max() <= 1000 * n * eps * max(1, np.abs(a).max()) * np.abs(x).max()
+                upper = np.triu(of if not trans else a)
+                x = np.asarray(la.solve_triangular(np.tril(np.full_like(a, np.nan), -1) + upper, b, code))
+                half = (upper, upper.swapaxes(-1, -2), upper.conj().swapaxes(-1, -2))[trans]
+                gap = np.einsum("...ij,...j->...i", half, x) - b if b.ndim == 1 else half @ x - b
+                assert np.abs(gap).max() <= 1000 * n * eps * max(1, np.abs(a).max()) * np.abs(x).max()
+
+
+@pytest.mark.parametrize("t", DTYPES)
+@pytest.mark.parametrize("lower", [False, True])
+def test_what_is_assumed_is_all_that_is_read(t, lower, rng):
+    n, eps = 7, np.finfo(t).eps
+    a, b = random(rng, (n, n), t), random(rng, (n, 2), t)
+    half = np.tril if lower else np.triu
+    other = np.full((n, n), 77, t) - half(np.full((n, n), 77, t))  # what must not be read
+    whole = {
+        "pos": a @ a.conj().T + np.eye(n),
+        "her": a + a.conj().T,
+        "sym": a + a.T,
+        "lower triangular" if lower else "upper triangular": half(a) + 3 * np.eye(n),
+        "diagonal": np.diag(np.diag(a) + 3),
+    }
+    for name, m in whole.items():
+        m = m.astype(t)
+        given = np.full((n, n), 77, t) * (1 - np.eye(n)) + m if name == "diagonal" else half(m) + other
+        x = np.asarray(la.solve(given.astype(t), b, assume_a=name, lower=lower))
+        assert np.abs(m @ x - b).max() <= 1000 * n * eps * np.abs(m).max() * np.abs(x).max(), name
+    with pytest.raises(la.LinAlgError, match="not positive definite"):
+        np.asarray(la.solve(-np.eye(n), b, assume_a="pos", lower=lower))
+
+
+def test_norms_of_nothing():
+    for order in (None, 0, 1, 2, 3, np.inf):
+        assert float(la.norm(np.zeros(0), order)) == 0
+    for order in ("fro", "nuc", 1, 2, np.inf):
+        assert float(la.norm(np.zeros((3, 0)), order)) == 0
+        assert float(la.norm(np.zeros((0, 3)), order)) == 0
+    with pytest.raises(ValueError, match="has no value"):
+        la.norm(np.zeros(0), -np.inf)

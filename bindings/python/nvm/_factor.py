@@ -11,9 +11,10 @@ from ._named import Named
 _f = _nvm.functions
 Array = _nvm.Array
 
-cholesky, det, inv, solve, solve_triangular, svdvals, eigvals = (
-    _f["linalg." + name] for name in ("cholesky", "det", "inv", "solve", "solve_triangular", "svdvals", "eigvals")
+cholesky, det, inv, svdvals, eigvals = (
+    _f["linalg." + name] for name in ("cholesky", "det", "inv", "svdvals", "eigvals")
 )
+_solve, _solve_triangular = _f["linalg.solve"], _f["linalg.solve_triangular"]
 
 
 class LinAlgError(ValueError):
@@ -172,7 +173,7 @@ def lu_factor(x, /):
     return factors, pivots.astype(_nvm.dtype("int32"))
 
 
-def lu(x, /, *, permute_l=False, p_indices=False):
+def lu(x, /, permute_l=False, *, p_indices=False):
     """(P, L, U) with x = P @ L @ U; permute_l: (P @ L, U); p_indices: (p, L, U) with x = (L @ U)[p].
 
     >>> import nvm
@@ -190,15 +191,37 @@ def lu(x, /, *, permute_l=False, p_indices=False):
     return (_f["matmul"](p, lower), upper) if permute_l else (p, lower, upper)
 
 
-def lu_solve(lu_and_piv, b, /):
-    """x of a @ x = b by the result of lu_factor(a).
+_TRANS = {"N": 0, "T": 1, "C": 2}
+
+
+def _trans(who, trans):
+    code = _TRANS.get(trans, trans)
+    if code not in (0, 1, 2):
+        raise ValueError(f"[linalg.{who}] trans is {trans!r}; it must be 0, 1, 2, 'N', 'T' or 'C'")
+    return int(code)
+
+
+def lu_solve(lu_and_piv, b, /, trans=0):
+    """x of a @ x = b by the result of lu_factor(a); trans: 1 of a^T @ x = b, 2 of a^H @ x = b.
 
     >>> import nvm
     >>> factors = nvm.linalg.lu_factor(nvm.asarray([[2.0, 0.0], [0.0, 4.0]]))
     >>> nvm.linalg.lu_solve(factors, nvm.asarray([1.0, 1.0]))
     array([0.5 , 0.25])
     """
-    return _f["linalg.lu_solve"](*lu_and_piv, b)
+    trans = _trans("lu_solve", trans)
+    if not trans:
+        return _f["linalg.lu_solve"](*lu_and_piv, b)
+    factors, n = _square("lu_solve", lu_and_piv[0])
+    b = _nvm.asarray(b)
+    vector = b.ndim == 1
+    y = _solve_triangular(factors, b[:, None] if vector else b, trans=trans)
+    y = _solve_triangular(factors, y, trans=trans, lower=True, unit_diagonal=True)
+    one = _f["broadcast_to"](_f["eye"](n, dtype=_nvm.float64), factors.shape)
+    rows = _f["linalg.lu_solve"](one, lu_and_piv[1], _f["arange"](n, dtype=_nvm.float64)[:, None])
+    to = _f["argsort"](rows[..., 0], axis=-1)[..., None]
+    y = _f["take_along_axis"](y, _f["broadcast_to"](to, y.shape), axis=-2)
+    return y[..., 0] if vector else y
 
 
 def cho_factor(x, /, lower=False):
@@ -222,7 +245,53 @@ def cho_solve(c_and_lower, b, /):
     """
     c, lower = c_and_lower
     first, second = (0, 2) if lower else (2, 0)
-    return solve_triangular(c, solve_triangular(c, b, trans=first, lower=lower), trans=second, lower=lower)
+    y = _solve_triangular(c, b, trans=first, lower=lower)
+    return _solve_triangular(c, y, trans=second, lower=lower)
+
+
+def solve_triangular(a, b, /, trans=0, lower=False, unit_diagonal=False):
+    """x of a @ x = b, of whose a one triangle is read; trans: 1 or 'T' of a^T @ x = b, 2 or 'C' of a^H @ x = b.
+
+    >>> import nvm
+    >>> nvm.linalg.solve_triangular(nvm.asarray([[2.0, 0.0], [1.0, 4.0]]), nvm.asarray([2.0, 5.0]), lower=True)
+    array([1., 1.])
+    """
+    trans = _trans("solve_triangular", trans)
+    return _solve_triangular(a, b, trans=trans, lower=lower, unit_diagonal=unit_diagonal)
+
+
+def _mirrored(x, lower, conj):
+    """The symmetric or, with conj, Hermitian matrix of which one triangle is read."""
+    x, _ = _square("solve", x)
+    half = _f["tril"](x, k=-1) if lower else _f["triu"](x, k=1)
+    other = _f["matrix_transpose"](_f["tril"](x) if lower else _f["triu"](x))
+    return half + (_f["conj"](other) if conj else other)
+
+
+def solve(x1, x2, /, *, assume_a="gen", lower=False):
+    """x of x1 @ x = x2. assume_a, as SciPy has it: what is taken for granted of x1, of which only that is read: "pos",
+    "her", "sym" (definite, Hermitian, symmetric: the upper triangle; lower: the lower one), "upper triangular", "lower
+    triangular", "diagonal"; "gen": nothing, the structure is found out.
+
+    >>> import nvm
+    >>> nvm.linalg.solve(nvm.asarray([[2.0, 0.0], [0.0, 4.0]]), nvm.asarray([1.0, 1.0]))
+    array([0.5 , 0.25])
+    """
+    if assume_a == "gen":
+        return _solve(x1, x2)
+    if assume_a in ("pos", "positive definite"):
+        return cho_solve(cho_factor(x1, lower), x2)
+    if assume_a in ("sym", "symmetric", "her", "hermitian"):
+        return _solve(_mirrored(x1, lower, assume_a[0] == "h"), x2)
+    if assume_a in ("upper triangular", "lower triangular"):
+        return _solve_triangular(x1, x2, lower=assume_a[0] == "l")
+    if assume_a == "diagonal":
+        x, n = _square("solve", x1)
+        return _solve_triangular(_f["diagonal"](x)[..., None] * _f["eye"](n, dtype=x.dtype), x2)
+    raise ValueError(
+        f"[linalg.solve] assume_a is {assume_a!r}; it must be 'gen', 'pos', 'her', 'sym', 'upper triangular', "
+        "'lower triangular' or 'diagonal'"
+    )
 
 
 def slogdet(x, /):
@@ -271,9 +340,26 @@ def eig(x, /):
     return EigResult(*_parts(_f["linalg.eig"](x), (n,), ((n, n),)))
 
 
-def svd(x, /, full_matrices=True, compute_uv=True):
+def _svd_hermitian(x):
+    """Of a Hermitian matrix, by its eigenvalues."""
+    w, v = eigh(x)
+    to = _f["argsort"](_f["abs"](w), axis=-1, descending=True)
+    w = _f["take_along_axis"](w, to, axis=-1)
+    v = _f["take_along_axis"](v, _f["broadcast_to"](to[..., None, :], v.shape), axis=-1)
+    sign = _f["where"](w < 0, -1, 1)[..., None, :]
+    return SVDResult(v, _f["abs"](w), _conj_turned(v * sign))
+
+
+def _singular_values(who, x, hermitian):
+    if not hermitian:
+        return svdvals(x)
+    s = _f["abs"](eigvalsh(_square(who, x)[0]))
+    return _f["sort"](s, axis=-1, descending=True)
+
+
+def svd(x, /, full_matrices=True, compute_uv=True, hermitian=False):
     """U, the singular values S, the greatest first, and Vh: x = U @ diag(S) @ Vh. full_matrices: U and Vh are square;
-    compute_uv=False: S alone.
+    compute_uv=False: S alone; hermitian: x is Hermitian, its lower triangle is read, and its eigenvalues are found.
 
     >>> import nvm
     >>> nvm.linalg.svd(nvm.asarray([[3.0, 0.0], [0.0, 4.0]])).S
@@ -281,7 +367,9 @@ def svd(x, /, full_matrices=True, compute_uv=True):
     """
     x, m, n = _matrix("svd", x)
     if not compute_uv:
-        return svdvals(x)
+        return _singular_values("svd", x, hermitian)
+    if hermitian:
+        return _svd_hermitian(_square("svd", x)[0])
     k = min(m, n)
     packed = _f["linalg.svd"](x, parts=2 if full_matrices else 1)
     rows, cols = (m, n) if full_matrices else (k, k)
@@ -296,17 +384,20 @@ def _as_column(x):  # a tolerance for each matrix, beside its singular values
     return x if isinstance(x, (int, float)) else _nvm.asarray(x)[..., None]
 
 
-def matrix_rank(x, /, tol=None, *, rtol=None):
-    """The number of singular values above tol, or above rtol (the greatest extent times epsilon) times the greatest.
+def matrix_rank(x, /, tol=None, hermitian=False, *, rtol=None):
+    """The number of singular values above tol, or above rtol (the greatest extent times epsilon) times the greatest;
+    hermitian: x is Hermitian, and they are the absolute values of its eigenvalues.
 
     >>> import nvm
     >>> nvm.linalg.matrix_rank(nvm.ones((3, 2)))
     array(1)
     """
     x = _nvm.asarray(x)
+    if tol is not None and rtol is not None:
+        raise ValueError("[linalg.matrix_rank] tol and rtol cannot both be given")
     if x.ndim < 2:
         return _f["astype"](_f["any"](x != 0), _nvm.dtype("int64"))
-    s = svdvals(x)
+    s = _singular_values("matrix_rank", x, hermitian)
     if tol is None:
         rtol = max(x.shape[-2:]) * _eps(s) if rtol is None else _as_column(rtol)
         tol = _f["max"](s, axis=-1, keepdims=True) * rtol if s.shape[-1] else 0
@@ -327,17 +418,19 @@ def _inverse_values(s, rtol):
     return _f["where"](kept, 1 / _f["where"](kept, s, 1), 0), kept
 
 
-def pinv(x, /, rcond=None, *, rtol=None):
+def pinv(x, /, rcond=None, hermitian=False, *, rtol=None):
     """The pseudo-inverse, without the singular values that are not above rtol (the greatest extent times epsilon) times
-    the greatest.
+    the greatest; hermitian: x is Hermitian, its lower triangle is read, and its eigenvalues are found.
 
     >>> import nvm
     >>> nvm.round(nvm.linalg.pinv(nvm.asarray([[2.0], [0.0]])), 6)
     array([[0.5, 0. ]])
     """
     x, m, n = _matrix("pinv", x)
+    if rcond is not None and rtol is not None:
+        raise ValueError("[linalg.pinv] rcond and rtol cannot both be given")
     rtol = rcond if rtol is None else rtol
-    u, s, vh = svd(x, full_matrices=False)
+    u, s, vh = svd(x, full_matrices=False, hermitian=hermitian)
     inverse, _ = _inverse_values(s, max(m, n) * _eps(s) if rtol is None else _as_column(rtol))
     return _f["matmul"](_conj_turned(vh) * inverse[..., None, :], _conj_turned(u))
 
@@ -387,10 +480,10 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     if ord == "fro":
         norm = _f["vector_norm"](x, axis=(-2, -1))
     elif ord in ("nuc", 2, -2):
-        norm = _f[{"nuc": "sum", 2: "max", -2: "min"}[ord]](svdvals(x), axis=-1)
+        norm = _f["vector_norm"](svdvals(x), axis=-1, ord={"nuc": 1, 2: math.inf, -2: -math.inf}[ord])
     elif ord in (1, -1, math.inf, -math.inf):
         sums = _f["sum"](_f["abs"](x), axis=-2 if abs(ord) == 1 else -1)
-        norm = _f["max" if ord > 0 else "min"](sums, axis=-1)
+        norm = _f["vector_norm"](sums, axis=-1, ord=math.copysign(math.inf, ord))
     else:
         raise ValueError(
             f"[linalg.matrix_norm] there is no norm {ord!r}; norms are 'fro', 'nuc', 1, -1, 2, -2, inf, -inf"
@@ -415,6 +508,8 @@ def cond(x, /, p=None):
     array(2.)
     """
     x = _as_inexact(_matrix("cond", x)[0])
+    if not x.shape[-1] or not x.shape[-2]:
+        raise _error()(f"[linalg.cond] a matrix without elements has no condition number; the shape is {x.shape}")
     if p in (None, 2, -2):
         s = svdvals(x)
         r = s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
@@ -452,6 +547,11 @@ def tensorsolve(x1, x2, /, axes=None):
         axes = [a % x1.ndim for a in axes]
         x1 = _f["permute_dims"](x1, [d for d in range(x1.ndim) if d not in axes] + axes)
     shape = x1.shape[x2.ndim :]
+    if math.prod(shape) != x2.size or x1.size != x2.size**2:
+        raise _error()(
+            f"[linalg.tensorsolve] an array of shape {x1.shape} is no square matrix for a right-hand side "
+            f"of shape {x2.shape}"
+        )
     return solve(x1.reshape((x2.size, math.prod(shape))), x2.reshape((x2.size,))).reshape(shape)
 
 
@@ -505,3 +605,6 @@ def matrix_exp(x, /):
     odd = mul(x, odd)
     r = solve(even - odd, even + odd)
     return while_loop(lambda c: c[0] > 0, lambda c: (c[0] - 1, mul(c[1], c[1])), (s, r))[1]
+
+
+expm = matrix_exp

@@ -1,6 +1,8 @@
 """Linear algebra: the array API's linalg extension and NumPy's, products, einsum, SciPy's factors and triangular
 matrices."""
 
+from operator import index as _index
+
 from . import _nvm
 from ._creation import axis_of as _axis_of
 from ._factor import (
@@ -19,6 +21,7 @@ from ._factor import (
     eigh,
     eigvals,
     eigvalsh,
+    expm,
     inv,
     kron,
     lstsq,
@@ -138,7 +141,7 @@ def matrix_power(x, n, /):
     array([[1, 3],
            [0, 1]])
     """
-    x, n = _nvm.asarray(x), n.__index__()
+    x, n = _nvm.asarray(x), _index(n)
     if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
         raise LinAlgError(f"[matrix_power] needs square matrices, not {x.shape}")
     if n < 0:
