@@ -475,7 +475,7 @@ def test_a_product_with_an_inverse_is_a_solution(n):
     np.testing.assert_allclose(np.asarray(inverse @ (b * 2)), np.linalg.solve(a, b * 2), rtol=1e-7, atol=1e-9)
 
 
-@pytest.mark.parametrize("t", ["float32", "float64"])
+@pytest.mark.parametrize("t", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 5, 8, 16, 31, 32])
 def test_many_small_systems(n, t):
     rng = np.random.default_rng(n)
@@ -495,27 +495,75 @@ def test_many_small_systems(n, t):
     assert np.isnan(np.asarray(la.inv(a))[20]).all() and np.isfinite(np.asarray(la.inv(a))[19]).all()
 
 
-@pytest.mark.parametrize("t", ["float32", "float64"])
+@pytest.mark.parametrize("t", DTYPES)
 @pytest.mark.parametrize("n", [1, 2, 5, 8, 16, 31, 32])
 def test_cholesky_factors_of_many_small_matrices(n, t):
     rng = np.random.default_rng(n)
     for count in (4, 8, 16, 37):
         a = random(rng, (count, n, n), t)
-        a = a @ np.swapaxes(a, 1, 2) + np.eye(n, dtype=t)
+        a = a @ adjoint(a) + np.eye(n, dtype=t)
+        a = (a + adjoint(a)) / 2
         other = a + np.triu(random(rng, (count, n, n), t), 1)  # only the triangle that is asked for is read
-        for left in (a, a[::-1], np.swapaxes(a, 1, 2)):
+        for left in (a, a[::-1], np.swapaxes(a, 1, 2)):  # the transposed one is definite, too
             for x, upper in ((left, False), (left, True)):
                 factor = np.asarray(la.cholesky(x, upper=upper))
-                low = np.swapaxes(factor, 1, 2) if upper else factor
+                low = adjoint(factor) if upper else factor
                 assert np.array_equal(low, np.tril(low))
-                small(low @ np.swapaxes(low, 1, 2) - x, norm(x), n, eps(a))
+                small(low @ adjoint(low) - x, norm(x), n, eps(a))
         assert np.array_equal(np.asarray(la.cholesky(other)), np.asarray(la.cholesky(a)))
-        turned = np.swapaxes(other, 1, 2)
+        turned = adjoint(other)
         assert np.array_equal(np.asarray(la.cholesky(turned, upper=True)), np.asarray(la.cholesky(a, upper=True)))
     for bad in (-1, 0, np.nan):
         a[20, -1, -1] = bad
         with pytest.raises(la.LinAlgError, match=r"the matrix at index \(20,\) is not positive definite"):
             np.asarray(la.cholesky(a))
+
+
+@pytest.mark.parametrize("t", DTYPES)
+@pytest.mark.parametrize("n", [1, 2, 3, 5, 8, 16, 31, 32])
+def test_factors_of_many_small_matrices(n, t):
+    rng = np.random.default_rng(n)
+    for count in (8, 16, 37):
+        a = random(rng, (count, n, n), t)
+        a[1] = np.roll(np.eye(n), 1, axis=0) * 3  # every pivot is in another row
+        a[2] = 0
+        a[3] = random(rng, (n, 1), t) @ random(rng, (1, n), t)  # of rank 1
+        a[4] = np.triu(a[4])
+        if n > 1:
+            a[5, :, 0] = 0  # the first column has no pivot
+        for x in (a, a[::-1], np.swapaxes(a, 1, 2)):
+            p, lower, upper = (np.asarray(part) for part in la.lu(x))
+            small(p @ lower @ upper - x, norm(x), n, eps(a))
+            rows = np.asarray(la.lu(x, p_indices=True)[0])
+            assert np.array_equal(np.take_along_axis(lower, rows[..., None], 1), p @ lower)
+            assert np.abs(lower).max() <= (1 if a.dtype.kind == "f" else 2**0.5) * (1 + 8 * eps(a))
+            det, want = np.asarray(la.det(x)), np.linalg.det(x.astype("complex128"))
+            size = np.prod(np.linalg.norm(x.astype("complex128"), axis=-1), axis=-1)  # Hadamard's bound
+            assert (np.abs(det - want) <= 100 * n * eps(a) * size + 1e-30).all()
+            sign, log = (np.asarray(part) for part in la.slogdet(x))
+            assert det.dtype == sign.dtype == a.dtype and log.dtype == det.real.dtype
+            assert np.allclose(sign * np.exp(log), det, rtol=1e3 * n * eps(a), atol=0)
+        zero = np.asarray(la.det(a))
+        assert zero[2] == 0 and (n == 1 or zero[5] == 0)
+        assert np.asarray(la.slogdet(a).logabsdet)[2] == -np.inf and np.asarray(la.slogdet(a).sign)[2] == 0
+        right = random(rng, (count, n, 2), t)
+        a[[2, 3]] = np.eye(n, dtype=t)
+        a[5] = np.eye(n, dtype=t)
+        x = np.asarray(la.lu_solve(la.lu_factor(a), right))
+        small(a @ x - right, norm(a) * norm(x), n, eps(a))
+    a[20] = np.nan
+    assert np.isnan(np.asarray(la.det(a))[20]) and np.isfinite(np.asarray(la.det(a))[19])
+
+
+@pytest.mark.parametrize("t", ["complex64", "complex128"])
+@pytest.mark.parametrize("exponent", [-1, 1])
+def test_small_complex_systems_near_the_ends_of_the_range(t, exponent, rng):
+    by = float(np.finfo(t).max) ** (exponent * 0.45)
+    a, b = random(rng, (16, 5, 5), t), random(rng, (16, 5, 2), t)
+    x = np.asarray(la.solve((a * by).astype(t), b)) * by
+    small(a @ x - b, norm(a) * norm(x), 5, eps(a))
+    one = (random(rng, (16, 1, 1), t) * float(np.finfo(t).tiny) * 4).astype(t)
+    np.testing.assert_allclose(np.asarray(la.solve(one, one)), np.ones_like(one), rtol=0, atol=4 * eps(one))
 
 
 @pytest.mark.parametrize("t", DTYPES)

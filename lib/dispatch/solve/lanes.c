@@ -1,20 +1,38 @@
 /* Chooses the instruction set in which small systems are solved and factorized. No set contracts products and sums, so
    all give the same bits. */
 #include "dispatch/solve/lanes.h"
+#include <string.h>
 #include "frag/dtype.h"
+#include "graph/graph.h"
 #if defined __x86_64__
 #include <immintrin.h>
 #endif
 
 #define T float
 #define I int32_t
+#define PARTS 1
 #define NAME(f) f##_f32
+#define TARGET
+#define BYTES 16
+#include "dispatch/solve/lanes.inc"
+#define T float
+#define I int32_t
+#define PARTS 2
+#define NAME(f) f##_c64
 #define TARGET
 #define BYTES 16
 #include "dispatch/solve/lanes.inc"
 #define T double
 #define I int64_t
+#define PARTS 1
 #define NAME(f) f##_f64
+#define TARGET
+#define BYTES 16
+#include "dispatch/solve/lanes.inc"
+#define T double
+#define I int64_t
+#define PARTS 2
+#define NAME(f) f##_c128
 #define TARGET
 #define BYTES 16
 #include "dispatch/solve/lanes.inc"
@@ -43,7 +61,17 @@ AVX2 static inline void fetch2_f64(__m256d *to, const char *const *from, int64_t
 }
 #define T float
 #define I int32_t
+#define PARTS 1
 #define NAME(f) f##_f32_avx2
+#define BLEND(a, b, m) _mm256_blendv_ps((__m256)(b), (__m256)(a), (__m256)(m))
+#define FETCH(to, from, at) fetch4_f32((__m256 *)(to), from, at)
+#define TARGET __attribute__((target("avx2")))
+#define BYTES 32
+#include "dispatch/solve/lanes.inc"
+#define T float
+#define I int32_t
+#define PARTS 2
+#define NAME(f) f##_c64_avx2
 #define BLEND(a, b, m) _mm256_blendv_ps((__m256)(b), (__m256)(a), (__m256)(m))
 #define FETCH(to, from, at) fetch4_f32((__m256 *)(to), from, at)
 #define TARGET __attribute__((target("avx2")))
@@ -51,7 +79,17 @@ AVX2 static inline void fetch2_f64(__m256d *to, const char *const *from, int64_t
 #include "dispatch/solve/lanes.inc"
 #define T double
 #define I int64_t
+#define PARTS 1
 #define NAME(f) f##_f64_avx2
+#define BLEND(a, b, m) _mm256_blendv_pd((__m256d)(b), (__m256d)(a), (__m256d)(m))
+#define FETCH(to, from, at) fetch2_f64((__m256d *)(to), from, at)
+#define TARGET __attribute__((target("avx2")))
+#define BYTES 32
+#include "dispatch/solve/lanes.inc"
+#define T double
+#define I int64_t
+#define PARTS 2
+#define NAME(f) f##_c128_avx2
 #define BLEND(a, b, m) _mm256_blendv_pd((__m256d)(b), (__m256d)(a), (__m256d)(m))
 #define FETCH(to, from, at) fetch2_f64((__m256d *)(to), from, at)
 #define TARGET __attribute__((target("avx2")))
@@ -59,13 +97,29 @@ AVX2 static inline void fetch2_f64(__m256d *to, const char *const *from, int64_t
 #include "dispatch/solve/lanes.inc"
 #define T float
 #define I int32_t
+#define PARTS 1
 #define NAME(f) f##_f32_avx512
+#define TARGET __attribute__((target("avx512f,avx512dq,prefer-vector-width=512")))
+#define BYTES 64
+#include "dispatch/solve/lanes.inc"
+#define T float
+#define I int32_t
+#define PARTS 2
+#define NAME(f) f##_c64_avx512
 #define TARGET __attribute__((target("avx512f,avx512dq,prefer-vector-width=512")))
 #define BYTES 64
 #include "dispatch/solve/lanes.inc"
 #define T double
 #define I int64_t
+#define PARTS 1
 #define NAME(f) f##_f64_avx512
+#define TARGET __attribute__((target("avx512f,avx512dq,prefer-vector-width=512")))
+#define BYTES 64
+#include "dispatch/solve/lanes.inc"
+#define T double
+#define I int64_t
+#define PARTS 2
+#define NAME(f) f##_c128_avx512
 #define TARGET __attribute__((target("avx512f,avx512dq,prefer-vector-width=512")))
 #define BYTES 64
 #include "dispatch/solve/lanes.inc"
@@ -78,10 +132,19 @@ static int bytes_of_vector(void) { return 16; }
 #define VERSION(f) f(x)
 #endif
 
-int nvd_lanes_width(nvm_dtype t) { return t == NVM_F32 || t == NVM_F64 ? bytes_of_vector() / nvg_size(t) : 0; }
-int64_t nvd_lanes_scratch(int64_t n, int64_t k) { return n * (n + k + 1) * bytes_of_vector(); }
-
-uint32_t nvd_lanes_solve(const nvd_lanes *x) { return x->type == NVM_F32 ? VERSION(solve_f32) : VERSION(solve_f64); }
-uint32_t nvd_lanes_cholesky(const nvd_lanes *x) {
-  return x->type == NVM_F32 ? VERSION(cholesky_f32) : VERSION(cholesky_f64);
+int nvd_lanes_width(nvm_dtype t) {
+  nvm_dtype real = nvg_real_of(t);
+  return real == NVM_F32 || real == NVM_F64 ? bytes_of_vector() / nvg_size(real) : 0;
 }
+int64_t nvd_lanes_scratch(nvm_dtype t, int64_t n, int64_t k) {
+  return n * (n + k + 1) * bytes_of_vector() * nvg_parts(t);
+}
+
+#define OF_DTYPE(f) \
+  (x->type == NVM_F32   ? VERSION(f##_f32) \
+   : x->type == NVM_F64 ? VERSION(f##_f64) \
+   : x->type == NVM_C64 ? VERSION(f##_c64) \
+                        : VERSION(f##_c128))
+uint32_t nvd_lanes_solve(const nvd_lanes *x) { return OF_DTYPE(solve); }
+uint32_t nvd_lanes_factor(const nvd_lanes *x) { return OF_DTYPE(factor); }
+uint32_t nvd_lanes_cholesky(const nvd_lanes *x) { return OF_DTYPE(cholesky); }

@@ -69,14 +69,20 @@ static void run_matrices(void *arg, int64_t lo, int64_t hi, int worker) {
   }
 }
 
+/* Right-hand sides of a system in lanes; 0 where it is only factorized. */
+static int64_t sides_of(const solution *s) { return s->r.op == NVG_OP_SOLVED ? s->each / s->task.n : 0; }
+
 /* Solves or factorizes groups of small systems; the numbers are those of groups. */
 static void run_groups(void *arg, int64_t lo, int64_t hi, int worker) {
   matrix_job *j = arg;
   const solution *s = j->s;
   const nvf_operand *a = &s->r.in[0], *b = &s->r.in[s->r.nin - 1];
-  nvd_lanes x = { .type = a->type, .n = s->task.n, .k = s->each / s->task.n, .scratch = j->scratch };
-  int factors = s->r.op == NVG_OP_CHOLESKY_FACTOR;
-  x.upper = factors && s->r.attr[0];
+  nvd_lanes x = { .type = a->type, .n = s->task.n, .k = sides_of(s), .each = s->each, .scratch = j->scratch };
+  int definite = s->r.op == NVG_OP_CHOLESKY_FACTOR;
+  uint32_t (*run)(const nvd_lanes *) = definite                   ? nvd_lanes_cholesky
+                                       : s->r.op == NVG_OP_SOLVED ? nvd_lanes_solve
+                                                                  : nvd_lanes_factor;
+  x.upper = definite && s->r.attr[0];
   x.a_row = a->stride[a->rank - 2], x.a_col = a->stride[a->rank - 1];
   x.b_row = b->stride[b->rank - 2], x.b_col = b->stride[b->rank - 1];
   x.scratch += s->scratch_bytes * worker;
@@ -90,8 +96,8 @@ static void run_groups(void *arg, int64_t lo, int64_t hi, int worker) {
       x.b[i] = s->r.nin > 1 ? nvd_piece_at(b, 2, j->from[1], at) : NULL;
     }
     x.out = j->to + first * s->each * nvg_size(a->type);
-    uint32_t faults = (factors ? nvd_lanes_cholesky : nvd_lanes_solve)(&x);
-    if (faults) note_fault(j, first + __builtin_ctz(faults), factors ? NVD_MATRIX_INDEFINITE : NVD_MATRIX_SINGULAR);
+    uint32_t faults = run(&x);
+    if (faults) note_fault(j, first + __builtin_ctz(faults), definite ? NVD_MATRIX_INDEFINITE : NVD_MATRIX_SINGULAR);
   }
 }
 
@@ -189,18 +195,21 @@ static int64_t count_elements(const nvf_operand *x) {
 
 /* How many matrices are solved at once: the lanes of a vector, if the matrices fill half of them. */
 static int lanes_of(const nvf_step *step) {
-  enum { WIDEST = 64, FACTORED = 32 }; /* columns of a right-hand side, of a Cholesky factor */
-  const nvf_operand *y = &step->routine->result;
+  enum { WIDEST = 64, FACTORED = 32 }; /* columns of a right-hand side, rows of a matrix to factorize */
+  const nvf_operand *x = &step->routine->in[0], *y = &step->routine->result;
   nvg_op op = step->routine->op;
-  int64_t most = op == NVG_OP_SOLVED ? WIDEST : op == NVG_OP_CHOLESKY_FACTOR ? FACTORED : 0;
-  int width = y->shape[y->rank - 1] <= most ? nvd_lanes_width(y->type) : 0;
+  int64_t n = x->shape[x->rank - 1];
+  int factors = op == NVG_OP_CHOLESKY_FACTOR || op == NVG_OP_FACTORS;
+  int fits = factors && n && n <= FACTORED && x->shape[x->rank - 2] == n;
+  if (op == NVG_OP_SOLVED) fits = y->shape[y->rank - 1] <= WIDEST;
+  int width = fits ? nvd_lanes_width(y->type) : 0;
   return count_elements(y) && step->blocks * 2 >= width ? width : 0;
 }
 
 static void find_scratch(nvb_arena *a, solution *s) {
   _Alignas(64) char none[64]; /* addresses in it are only subtracted */
   if (s->lanes) {
-    s->scratch_bytes = nvd_lanes_scratch(s->task.n, s->each / s->task.n);
+    s->scratch_bytes = nvd_lanes_scratch(s->task.type, s->task.n, sides_of(s));
     return;
   }
   s->task.f = nvd_lapack_of(s->task.type);
