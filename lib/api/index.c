@@ -58,11 +58,16 @@ static void list_indices(const nva_along *a, int rank, const int64_t *shape, con
   else
     for (int64_t j = 0; j < n; j++) out[j] = a->number;
 }
+/* Do the axes that the index covers lie in a part's memory as one axis does? */
+static int are_joined(const nva_along *a, const nva_part *p) {
+  int joins = 1;
+  for (int d = a->axis; d < a->axis + a->axes - 1; d++) joins &= p->stride[d] == p->stride[d + 1] * p->shape[d + 1];
+  return joins;
+}
 /* Adds the byte offsets in a part of row-major positions among the axes that a mask covers. */
 static void add_positions(int64_t *out, const nva_along *a, const nva_part *p, const int64_t *k, int64_t n) {
-  int last = a->axis + a->axes - 1, joins = 1;
-  for (int d = a->axis; d < last; d++) joins &= p->stride[d] == p->stride[d + 1] * p->shape[d + 1];
-  if (joins) {
+  int last = a->axis + a->axes - 1;
+  if (are_joined(a, p)) {
     for (int64_t j = 0; j < n; j++) out[j] += k[j] * p->stride[last];
     return;
   }
@@ -85,9 +90,9 @@ static void list_selected(const nva_index *x, const nva_part *p, int64_t *out, i
 }
 
 /* ---- reading indices */
-/* Are they int64 one after the other, as NumPy's and nvm's own index arrays are? */
+/* Are they int64 one after the other, as NumPy's and nvm's own index arrays are, and the positions of a mask's ones? */
 static int are_listed(const nva_along *a, int rank, const int64_t *stride) {
-  return a->data && a->dtype == NVM_I64 && a->axes == 1 && rank == 1 && *stride == (int64_t)sizeof(int64_t);
+  return a->data && a->dtype == NVM_I64 && rank == 1 && *stride == (int64_t)sizeof(int64_t);
 }
 /* Is some index not in -extent..extent - 1? */
 static int is_some_outside(const int64_t *k, int64_t n, int64_t extent) {
@@ -290,13 +295,14 @@ static void copy_chunk(const copy *c, char *of, const int64_t *of_at, char *othe
     char *of = data + (k[j] < 0 ? k[j] + extent : k[j]) * step; \
     memcpy(c->writes ? of : other, c->writes ? other : of, bytes); \
   }
-/* Copies single elements that one array of listed indices selects, without a list of offsets. Returns 0 if that is not
-   what is copied. */
+/* Copies single elements that one array of listed indices or one mask selects, without a list of offsets. Returns 0
+   if that is not what is copied. */
 static int copy_listed(const copy *c, const nva_part *p, char *data, char *other) {
   const nva_along *a = &c->x->at[0];
-  if (c->x->n != 1 || c->x->kept || !are_listed(a, c->x->rank, a->stride)) return 0;
+  if (c->x->n != 1 || c->x->kept || !are_listed(a, c->x->rank, a->stride) || !are_joined(a, p)) return 0;
+  int last = a->axis + a->axes - 1;
   const int64_t *k = (const int64_t *)(const void *)a->data;
-  int64_t n = c->x->count, extent = p->shape[a->axis], step = p->stride[a->axis], between = *c->between;
+  int64_t n = c->x->count, extent = p->shape[last], step = p->stride[last], between = *c->between;
   switch (c->each) {
   case 1: COPY_LISTED(1) break;
   case 2: COPY_LISTED(2) break;

@@ -172,3 +172,22 @@ def test_too_many_indices_name_the_call(key):
         x[key]
     with pytest.raises(IndexError, match=text.format("setitem")):
         x[key] = 1
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int16", "float32", "float64", "complex128"])
+def test_masks_of_all_axes_select_from_every_layout(dtype):
+    """What lies in memory as one axis is copied by the mask's positions, anything else by their offsets."""
+    rng = np.random.default_rng(11)
+    layouts = (lambda a: a, lambda a: a.T, lambda a: a[::2], lambda a: a[:, 1:-1], lambda a: a[::-1, ::-1])
+    for shape in ((6, 5), (1, 7), (4, 3, 6), (2, 1, 5)):
+        for layout in layouts:
+            n = rng.integers(-99, 99, shape).astype(dtype)
+            for share in (0, 0.3, 1):
+                x, want = layout(nvm.asarray(n)), layout(n.copy())
+                mask = rng.random(want.shape) < share
+                assert np.array_equal(np.asarray(x[nvm.asarray(mask)]), want[mask])
+                some = rng.integers(0, 2, int(mask.sum())).astype(dtype)
+                for value in (some[::-1], 1, np.repeat(some, 2)[::2]):
+                    x[nvm.asarray(mask)] = nvm.asarray(value) if isinstance(value, np.ndarray) else value
+                    want[mask] = value
+                    assert np.array_equal(np.asarray(x), want), (shape, share)
