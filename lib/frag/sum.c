@@ -10,8 +10,8 @@
 #include "frag/impl.h"
 #include "frag/soft.h"
 
-/* ROOM: elements of short rows that are merged side by side; SIDE: such rows of one number an element */
-enum { ROOM = 256, ALIGN = 64, SIDE = 8, LANES = 128 };
+/* ROOM: elements of short rows that are merged side by side; SIDE: such rows of one number an element; VECTOR: bytes */
+enum { ROOM = 256, ALIGN = 64, SIDE = 8, LANES = 128, VECTOR = 32 };
 
 #define T float
 #define NAME(x) x##_f32

@@ -104,4 +104,38 @@ START_TEST(pieces_make_no_difference) {
 }
 END_TEST
 
-SUITE("frag_sum", integers_wrap, pieces_make_no_difference)
+/* rows that lie side by side in vectors, and those left over */
+START_TEST(short_rows_of_all_lengths) {
+  uint64_t x[15 * 9], y[15 * 9], out[15];
+  uint32_t x32[15 * 9], y32[15 * 9], out32[15];
+  char memory[1 << 14] __attribute__((aligned(64)));
+  for (int i = 0; i < MOST; i++) input_f32[i] = (float)(input[i] = (double)(i * 7919 % 20001 - 10000) / (1 + i % 999));
+  for (int i = 0; i < MOST; i++) factor_f32[i] = (float)(factor[i] = (double)(i * 104729 % 2001 - 1000) / 77);
+  for (int i = 0; i < 15 * 9; i++) {
+    x32[i] = (uint32_t)(x[i] = 0x9e3779b97f4a7c15ull * (uint64_t)(i + 1));
+    y32[i] = (uint32_t)(y[i] = 0xd1b54a32d192ed03ull * (uint64_t)i);
+  }
+  for (int variant = 1; variant <= nvg_step_variants(); variant++) {
+    nvg_step_limit(variant);
+    for (int64_t rows = 1; rows <= 15; rows++)
+      for (int64_t len = 2; len <= 9; len++) {
+        shape s = { rows, len, 1, 1024, 128 };
+        for (int k = 0; k < 4; k++) check_shape(k & 1 ? NVM_F64 : NVM_F32, &s, k >> 1);
+        nvg_sum sum;
+        nvg_sum_start(&sum, NVM_U64, len, 1, 1024, 128, memory, (char *)out);
+        nvg_sum_add(&sum, x, y, rows * len);
+        nvg_sum_start(&sum, NVM_I32, len, 1, 1024, 128, memory, (char *)out32);
+        nvg_sum_add(&sum, x32, y32, rows * len);
+        for (int64_t r = 0; r < rows; r++) {
+          uint64_t all = 0;
+          for (int64_t k = 0; k < len; k++) all += x[r * len + k] * y[r * len + k];
+          ck_assert_uint_eq(out[r], all);
+          ck_assert_uint_eq(out32[r], (uint32_t)all);
+        }
+      }
+  }
+  nvg_step_limit(0);
+}
+END_TEST
+
+SUITE("frag_sum", integers_wrap, pieces_make_no_difference, short_rows_of_all_lengths)
