@@ -108,8 +108,35 @@ static nvg_node *map_over(nvg_op op, nvm_dtype t, nvg_node *const *in, int n, co
   return nvg_node_take(op, nvg_aval_as(shape, out), at, n, NULL, 0);
 }
 
+/* Calls whose operands have one dtype and are taken as they are: the result's dtype follows from the operation and that
+   dtype, and is looked up the next time. */
+enum { OTHER = 1, PLAIN = 2 }; /* 0: nobody asked yet; PLAIN + the result's dtype */
+static _Atomic uint8_t plain[NVG_NOPS][NVM_NDTYPES];
+static uint8_t infer_plain(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float) {
+  const nvg_op_info *o = &nvg_ops[op];
+  nvm_dtype t = in[0]->aval->dtype;
+  if (o->rule == NVG_RWHERE || op == NVG_OP_POW || op == NVG_OP_NEXTAFTER) return OTHER;
+  if ((o->def.same | o->def.no | o->def.yes) & 1u << nvg_class_of(t)) return OTHER;
+  int taken = nvg_rule_in(o->name, o->rule, in, n, default_float) == (int)t && nvg_map_defined(op, t);
+  return taken ? (uint8_t)(PLAIN + (int)result_dtype(op, t)) : OTHER;
+}
+/* The aval of the result, a reference; NULL: operands differ, or are converted. */
+static const nvg_aval *plain_result(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float) {
+  const nvg_aval *a = in[0]->aval;
+  for (int i = 0; i < n; i++)
+    if (in[i]->aval != a || in[i]->weak) return NULL;
+  uint8_t known = atomic_load_explicit(&plain[op][a->dtype], memory_order_relaxed);
+  if (!known) {
+    known = infer_plain(op, in, n, default_float);
+    atomic_store_explicit(&plain[op][a->dtype], known, memory_order_relaxed);
+  }
+  return known == OTHER ? NULL : nvg_aval_as(a, (nvm_dtype)(known - PLAIN));
+}
+
 nvg_node *nvg_map(nvg_op op, nvg_node *const *in, int n, nvm_dtype default_float) {
   const nvg_op_info *o = &nvg_ops[op];
+  const nvg_aval *as_they_are = plain_result(op, in, n, default_float);
+  if (as_they_are) return nvg_node_new(op, as_they_are, in, n, NULL, 0);
   int skip = o->rule == NVG_RWHERE;
   int type = nvg_rule_in(o->name, o->rule, in + skip, n - skip, default_float);
   if (op == NVG_OP_NEXTAFTER && type >= 0 && nvg_is_narrow((nvm_dtype)type))

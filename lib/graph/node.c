@@ -71,31 +71,37 @@ static nvg_node *node_alloc(nvg_op op, const nvg_aval *aval, int nin, int nattr)
   return n;
 }
 
-nvg_node *nvg_node_take(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int nin, const int64_t *attr, int nattr) {
-  int ok = aval != NULL, depth = 0;
-  for (int i = 0; i < nin; i++) ok &= in[i] != NULL;
-  nvg_node *n = ok ? node_alloc(op, aval, nin, nattr) : NULL;
-  if (!n) {
-    nvg_aval_unref(aval);
-    for (int i = 0; i < nin; i++) nvg_node_unref(in[i]);
-    return NULL;
-  }
+/* Makes n an owner of its operands, and deeper than they are. by: USER, or USER - 1 where it takes a reference. */
+static void set_operands(nvg_node *n, nvg_node *const *in, int nin, uint64_t by) {
+  int depth = 0;
   for (int i = 0; i < nin; i++) {
     n->in[i] = in[i];
-    use_node(in[i]);
+    if (by != USER) use_node(in[i]);
+    else atomic_fetch_add_explicit(&in[i]->refs, USER, memory_order_relaxed); /* it stays pinned, or not */
     int below = atomic_load_explicit(&in[i]->depth, memory_order_relaxed);
     if (below > depth) depth = below;
   }
   atomic_store_explicit(&n->depth, nin ? depth + 1 : 0, memory_order_relaxed);
+}
+
+/* The node, or NULL with aval dropped. by: as set_operands has it. */
+static nvg_node *make_node(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int nin, const int64_t *attr,
+                           int nattr, uint64_t by) {
+  int ok = aval != NULL;
+  for (int i = 0; i < nin; i++) ok &= in[i] != NULL;
+  nvg_node *n = ok ? node_alloc(op, aval, nin, nattr) : NULL;
+  if (!n) return nvg_aval_unref(aval), NULL;
+  set_operands(n, in, nin, by);
   if (nattr) memcpy(n->attr, attr, sizeof *attr * (size_t)nattr);
   return n;
 }
-
+nvg_node *nvg_node_take(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int nin, const int64_t *attr, int nattr) {
+  nvg_node *n = make_node(op, aval, in, nin, attr, nattr, USER - 1);
+  for (int i = 0; i < nin && !n; i++) nvg_node_unref(in[i]);
+  return n;
+}
 nvg_node *nvg_node_new(nvg_op op, const nvg_aval *aval, nvg_node *const *in, int nin, const int64_t *attr, int nattr) {
-  for (int i = 0; i < nin && aval; i++)
-    if (!in[i]) return nvg_aval_unref(aval), NULL;
-  for (int i = 0; i < nin && aval; i++) nvg_node_ref(in[i]);
-  return aval ? nvg_node_take(op, aval, in, nin, attr, nattr) : NULL;
+  return make_node(op, aval, in, nin, attr, nattr, USER);
 }
 
 void nvg_value_free(nvg_value *v) {
