@@ -1,5 +1,7 @@
 // The prelude of kernel sources (lib/codegen/cuda/prelude.cu) for g++: the same names, the same bits. What is
 // approximate on a GPU is exact here, but for subnormal numbers.
+// No kernel calls it: were it not inline, g++ would write its code for each of them.
+static inline double soft_fma(double, double, double);
 #include "frag/soft.h"
 #define NV static inline __attribute__((unused))
 NV float nv_f32(unsigned x) { return f32_bits(x); }
