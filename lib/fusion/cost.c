@@ -241,6 +241,21 @@ static uint64_t axes_of_blocks(const pricing *p, uint64_t grid) {
   return axes;
 }
 
+/* The operations of values that lack grid axes, which a GPU's kernel of transforms computes for each of them. Its
+   arithmetic leaves little time, so these are not hidden behind memory. */
+static double operations_again(const pricing *p, uint64_t grid) {
+  const nvf_fusion *k = p->k;
+  double sum = 0;
+  for (int i = 0; i < k->expr.n && k->transforms && p->caps->kind != NVB_CPU; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
+    if (v->kind != NVF_IMAP || !(grid & ~v->axes)) continue;
+    const nvf_node *n = &k->graph->node[v->node];
+    int wide = nvg_size(nvg_real_of(n->dtype)) > 4;
+    sum += (1 + wide) * most(1, n->frag->cost) * nvf_elements(k, v->axes | grid);
+  }
+  return sum;
+}
+
 static double operations_time(const pricing *p, const price *c, int spill) {
   const nvf_fusion *k = p->k;
   double sum = 0;
@@ -387,7 +402,7 @@ static price price_of(const pricing *found, uint64_t repeated) {
   double busy = most((c.rd + c.wr + (cpu ? spill_bytes(p, tile, coal) : 0)) / bw,
                      most(c.fl / (m->rate * filled), l2 / (m->l2_bandwidth * filled)));
   if (nvf_elements(k, all) == 0) busy = 0;
-  c.time = m->launch + busy + 4 * redo / m->l2_bandwidth;
+  c.time = m->launch + busy + 4 * redo / m->l2_bandwidth + operations_again(p, c.grid) / m->rate;
   return c;
 }
 

@@ -1,7 +1,7 @@
 /* The values that the search may store instead of recomputing them in every reader. These
    are outputs, reductions, values that can only be read from memory, operands of GEMMs, and expensive maps whose
-   readers end in different sinks or read them at shifts. Whether one of them is stored is never decided here: search.c
-   decides it by price. */
+   readers end in different sinks, read them at shifts, or repeat them beside transforms. Whether one of them is stored
+   is never decided here: search.c decides it by price. */
 #include <string.h>
 #include "frag/dtype.h"
 #include "fusion/planner.h"
@@ -201,13 +201,31 @@ static int is_spectrum(const chooser *s, int i) {
   return 0;
 }
 
+/* Whether the node is expensive and a greater one repeats it, as rows repeat a window, in a graph with transforms on a
+   GPU, whose threads would compute it again for each of their points. */
+static int is_window(chooser *s, int i) {
+  const nvf_node *n = node_of(s, i);
+  if (s->graph->caps->kind == NVB_CPU || !s->graph->ntransform || !nvf_is_made(n) || n->size < 2) return 0;
+  nvf_walk *w = &s->graph->walk;
+  int repeated = 0;
+  nvf_walk_start(w);
+  nvf_walk_to(w, i);
+  for (int v; !repeated && (v = nvf_walk_next(w)) >= 0;)
+    for (int j = 0; j < node_of(s, v)->nuser; j++) {
+      const nvf_node *u = node_of(s, node_of(s, v)->user[j]);
+      repeated |= u->size >= 2 * n->size;
+      if (nvf_is_view(u->kind)) nvf_walk_to(w, node_of(s, v)->user[j]);
+    }
+  return repeated && work_of(s, i) >= EXPENSIVE;
+}
+
 static int is_worth_storing(chooser *s, int i) {
   const nvf_node *n = node_of(s, i);
   if (n->out) return 1;
   if (s->f8[i] || !n->nuser || is_rounded(s, i)) return 0;
   if (n->must || s->scales[i] || feeds_gemm(s, i) || (n->nin == 1 && is_rounded(s, n->in[0]))) return 1;
   if (n->kind == NVG_VRED) return n->nin == 1;
-  if (n->kind == NVG_VPICK || is_spectrum(s, i)) return 1;
+  if (n->kind == NVG_VPICK || is_spectrum(s, i) || is_window(s, i)) return 1;
   if (nvf_is_write(s->graph, n) && (n->nuser > 1 || nvf_may_overwrite(s->graph, n) >= 0)) return 1;
   return nvf_is_made(n) && work_of(s, i) >= EXPENSIVE && is_disputed(s, i);
 }

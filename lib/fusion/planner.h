@@ -82,6 +82,7 @@ typedef struct nvf_graph {
   nvf_node *node;   /* in topological order */
   int *out;         /* node of each output */
   int ngemm;        /* number of GEMMs */
+  int ntransform;   /* number of transforms that kernels compute */
   const int *of;    /* by value: the GEMM whose elements it maps, see find_gemms of planner_graph.c */
   int capabilities; /* nvf_options.capabilities */
   int general;      /* nvf_options.general */

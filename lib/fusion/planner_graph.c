@@ -212,6 +212,7 @@ static void link_users(nvf_graph *graph) {
     count_transposes(graph, n);
     count_alternatives(graph, n);
     graph->ngemm += n->kind == NVG_VCALL;
+    graph->ntransform += n->passes != NULL;
   }
   /* a transform's result for one along another axis is stored in the order that suits both (graph/dft_ways.c) */
   for (int i = 0; i < graph->n; i++) {

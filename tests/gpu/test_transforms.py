@@ -158,3 +158,39 @@ def test_two_axes_of_real_numbers(device):
     want = np.fft.irfft2(np.fft.rfft2(x.astype("float64")) * h)
     assert f.explain(*there).startswith("3 kernels") and got.shape == want.shape
     assert np.linalg.norm(got - want) < 1e-6 * np.linalg.norm(want)
+
+
+def window(n):
+    """Of three cosines in float64: more operations than the transform of a point."""
+    t = nvm.arange(n, dtype="float64", device="cuda:0") * (2 * np.pi / n)
+    return nvm.astype(0.36 - 0.49 * nvm.cos(t) + 0.14 * nvm.cos(2 * t) - 0.01 * nvm.cos(3 * t), "float32")
+
+
+WINDOWED = {
+    "rows": lambda x: nvm.abs(nvm.fft.rfft(x * window(64))) ** 2,
+    "padded": lambda x: nvm.fft.rfft(x[:, :32] * window(32), n=64),
+    "a filter": lambda x: nvm.real(nvm.fft.ifft(nvm.fft.fft(x) * window(64))),
+}
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("name", WINDOWED)
+def test_windows(name, device):
+    """What rows repeat is computed once and stored, if that takes less time than to compute it for each of them."""
+    f, rows = WINDOWED[name], 1 << 14
+    many = nvm.jit(f).lower(nvm.empty((rows << 4, 64), dtype="float32", device=device)).text("kernel")
+    few = nvm.jit(f).lower(nvm.empty((3, 64), dtype="float32", device=device)).text("kernel")
+    assert ["cos" in k for k in many.split("kernel ") if "dft(" in k] == [False]
+    assert ["cos" in k for k in few.split("kernel ") if "dft(" in k] == [True]
+    x = np.tile(test_fft_fusion.draw((16, 64), "complex64").real, (rows // 16, 1)).astype("float32")
+    got = np.asarray(nvm.jit(f)(nvm.asarray(x, device=device)).to_device("cpu"))
+    again = np.asarray(nvm.jit(f)(nvm.asarray(x[:16].copy(), device=device)).to_device("cpu"))
+    assert got.tobytes() == np.tile(again, (rows // 16, 1)).tobytes()
+
+
+@pytest.mark.emulated
+def test_windows_of_stft(device):
+    texts = nvm.jit(lambda x: nvm.abs(nvm.signal.stft(x, nperseg=256, noverlap=128)[2]) ** 2).lower(
+        nvm.empty(1 << 22, dtype="float32", device=device)
+    )
+    assert ["cos" in k for k in texts.text("kernel").split("kernel ") if "dft(" in k] == [False]
