@@ -153,6 +153,15 @@ static int fill_blocks(emitter *e, int a) {
   return 1;
 }
 
+/* The extent of an axis: of the points of transforms a number, as those of their passes are, so that a compiler leaves
+   out what is computed for results that are not stored, as the upper half of a transform of real numbers. */
+static const nvf_expr *extent_of(emitter *e, int a) {
+  nvf_prod n = e->k->axis.at[a].extent;
+  if (!nvf_is_transformed(e->k, a)) return nvf_emit_size(e, n);
+  nvf_rely(e->sp, (nvf_fact){ NVF_EQUAL, n, nvf_int(e->sp, e->k->axis.at[a].n), 0 });
+  return nvf_x(e->kn, NVF_CONST, 0, e->k->axis.at[a].n);
+}
+
 const nvf_cond *nvf_emit_bounds(emitter *e, const nvf_cond *c, uint64_t axes, uint64_t within) {
   /* rows as long as their tile get a kernel of their own, without masks, if masks cost time; a GEMM always names its
      edges, which TMA needs */
@@ -164,7 +173,7 @@ const nvf_cond *nvf_emit_bounds(emitter *e, const nvf_cond *c, uint64_t axes, ui
     int exact = (whole || nvf_is_exact(e->k, a)) && e->k->axis.at[a].n == e->s->at[a].tile;
     if (!((axes & e->tiles) >> a & 1) || exact || is_all_points(e->k, a)) continue;
     if (own_kernel && fill_blocks(e, a)) continue;
-    const nvf_expr *at = nvf_emit_coord(e, a), *size = nvf_emit_size(e, n);
+    const nvf_expr *at = nvf_emit_coord(e, a), *size = own_kernel ? extent_of(e, a) : nvf_emit_size(e, n);
     if (!gpu && specialise) bound_row(e, at, size);
     c = nvf_and_rel(e->kn, c, NVF_LT, at, size);
   }

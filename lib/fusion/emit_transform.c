@@ -85,7 +85,7 @@ static void exchange(emitter *e, uint64_t axes, int *tile) {
    transform share a loop and nothing is copied between them. */
 static void emit_pass(emitter *e, uint64_t axes, int step, const int *order, int64_t before, int sign, int *tile) {
   enum { MOST = 2 + 2 * 5 };
-  int in[MOST] = { 0 }, n = 2, last = e->k->transforms->passes.n - 1;
+  int in[MOST] = { 0 }, n = tile[1] < 0 ? 1 : 2, last = e->k->transforms->passes.n - 1;
   int before_it = e->k->graph->caps->kind == NVB_CPU && step < last;
   nvm_dtype t = e->kn->tile[tile[0]].type;
   if (step && !before_it) exchange(e, axes, tile);
@@ -100,19 +100,11 @@ static void emit_pass(emitter *e, uint64_t axes, int step, const int *order, int
   tile[0] = out[0], tile[1] = out[1];
 }
 
-static int emit_zeros(emitter *e, nvm_dtype t, uint64_t axes) {
-  int *out = nvf_emit_tiles(e, 1, t, "o");
-  nvf_stmt *s = nvf_emit_stmt(e, NVF_ZEROS);
-  nvf_set(e->kn, s, 1, out, 0, NULL);
-  nvf_emit_layout(e, s, axes, NVF_OWN);
-  return *out;
-}
-
-/* A part of the operand of a transform, over its axes; real numbers have an imaginary part of zeros. */
+/* A part of the operand of a transform, over its axes; -1: real numbers have no such part. */
 static int operand_tile(emitter *e, int i, int part) {
-  const nvf_iexpr *x = nvf_emit_iexpr_of(e, i);
-  if (part == nvf_emit_parts(e, i)) return emit_zeros(e, nvf_emit_node(e, x->node)->dtype, x->axes);
-  return nvf_emit_is_scalar(e, i) ? nvf_emit_broadcast(e, i, part, x->axes) : nvf_emit_tile(e, i, part);
+  if (part == nvf_emit_parts(e, i)) return -1;
+  return nvf_emit_is_scalar(e, i) ? nvf_emit_broadcast(e, i, part, nvf_emit_iexpr_of(e, i)->axes)
+                                  : nvf_emit_tile(e, i, part);
 }
 
 /* Emits transform i from the tiles of its operand. */

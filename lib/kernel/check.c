@@ -488,8 +488,9 @@ static void check_contract(checker *c, const nvf_stmt *s, nvf_layout *l) {
 }
 
 static void check_dft(checker *c, const nvf_stmt *s, nvf_layout *l) {
-  if (s->nin < 2 || s->nin % 2 || s->nin - 2 > 2 * NVF_DFT_TWISTS)
-    fail_check(c, "dft takes two tiles, and two for each power of a twist");
+  int parts = s->nin > 1 ? 2 : 1;
+  if (s->nin % parts || s->nin - parts > 2 * NVF_DFT_TWISTS)
+    fail_check(c, "dft takes two tiles, and two for each power of a twist, or one of real numbers");
   *l = *operand_layout(c, s, 0);
   nvm_dtype t = tile_type(c, s->in[0]);
   nvf_layout rest = nvf_layout_without(l, s->axis);
@@ -507,7 +508,7 @@ static void check_dft(checker *c, const nvf_stmt *s, nvf_layout *l) {
       fail_check(c, "axis %s must be all items", axis_name(c, s->axis));
   for (int i = 0; i < s->nin; i++) {
     const nvf_layout *x = operand_layout(c, s, i);
-    if (i < 2 ? !one_layout(x, l) : !nvf_layout_within(x, &rest))
+    if (i < parts ? !one_layout(x, l) : !nvf_layout_within(x, &rest))
       fail_check(c, "tile %s needs a relayout", tile_name(c, s->in[i]));
     if (tile_type(c, s->in[i]) != t) fail_check(c, "tile %s has another dtype", tile_name(c, s->in[i]));
   }

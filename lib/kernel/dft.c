@@ -1,12 +1,13 @@
 /* Generates the text of a DFT fragment: decimation in time, butterflies of explicit fma, roots of unity correctly
    rounded to the type. A twisted transform multiplies the powers of its twiddle w into the roots; w, w^2, w^4 ... are
-   given, as many as there are, and each further one is the square of the one before. This file decides the order of
-   every rounding of NVF_DFT; it never sees a layout. */
+   given, as many as there are, and each further one is the square of the one before. Of real items the operations on
+   imaginary parts that are zero are left out, and of two results that are conjugate one is computed, at each level.
+   This file decides the order of every rounding of NVF_DFT; it never sees a layout. */
 #include "kernel/dft.h"
 #include "base/err.h"
 #include "kernel/roots.h"
 
-typedef struct cpx { int re, im; } cpx; /* names v<re>, v<im> */
+typedef struct cpx { int re, im; } cpx; /* names v<re>, v<im>; im 0: there is none, it is zero */
 typedef struct writer {
   nvb_arena *arena;
   nvb_text t;
@@ -14,6 +15,7 @@ typedef struct writer {
   nvm_dtype type;
   int items;                                    /* of the whole transform */
   int twists;                                   /* given powers of the twist; 0: there is none */
+  int real;                                     /* the items are real numbers */
   cpx power[NVF_DFT_MAX + 1];                   /* of the twist, by exponent; re 0: not written yet */
   cpx factor[NVF_DFT_MAX + 1][NVF_DFT_MAX / 2]; /* by n and q: the twist times the q-th root; re 0: not written yet */
 } writer;
@@ -26,45 +28,54 @@ static void unity_root(const writer *w, int n, int q, double *c, double *s) {
   *s = w->sign * root[1];
 }
 
+/* Each writes one operation and returns its variable. Variable 0 is zero: what it is added to, it leaves out. */
 static int begin_value(writer *w) { /* begins an assignment and returns its variable */
   nvb_print(&w->t, "  v%d = ", w->next);
   return w->next++;
 }
+static int put_neg(writer *w, int a) {
+  if (!a) return 0;
+  int v = begin_value(w);
+  nvb_print(&w->t, "-v%d\n", a);
+  return v;
+}
 static int put_add(writer *w, int a, int b) {
+  if (!a || !b) return a ? a : b;
   int v = begin_value(w);
   nvb_print(&w->t, "v%d + v%d\n", a, b);
   return v;
 }
 static int put_sub(writer *w, int a, int b) {
+  if (!a || !b) return a ? a : put_neg(w, b);
   int v = begin_value(w);
   nvb_print(&w->t, "v%d - v%d\n", a, b);
   return v;
 }
 static int put_mul(writer *w, int a, int b) {
+  if (!a || !b) return 0;
   int v = begin_value(w);
   nvb_print(&w->t, "v%d * v%d\n", a, b);
   return v;
 }
-static int put_neg(writer *w, int a) {
-  int v = begin_value(w);
-  nvb_print(&w->t, "-v%d\n", a);
-  return v;
-}
 static int put_mulk(writer *w, double k, int a) {
+  if (!a) return 0;
   int v = begin_value(w);
   nvb_print(&w->t, "%a * v%d\n", k, a);
   return v;
 }
 static int put_fmak(writer *w, double k, int a, int b) {
+  if (!a || !b) return a ? put_mulk(w, k, a) : b;
   int v = begin_value(w);
   nvb_print(&w->t, "fma(%a, v%d, v%d)\n", k, a, b);
   return v;
 }
 static int put_fma(writer *w, int a, int b, int c) {
+  if (!a || !b || !c) return a && b ? put_mul(w, a, b) : c;
   int v = begin_value(w);
   nvb_print(&w->t, "fma(v%d, v%d, v%d)\n", a, b, c);
   return v;
 }
+static cpx put_conj(writer *w, cpx x) { return (cpx){ x.re, put_neg(w, x.im) }; }
 
 /* The other half of a butterfly: 2 e - p, where p = e + f o */
 static cpx put_other_half(writer *w, cpx e, cpx p) {
@@ -180,12 +191,24 @@ static void put_halved(writer *w, const cpx *x, int n, int step, cpx *out) {
   }
 }
 
+/* Of real items: results n / 2 - q and n - q are conjugate to those of q. */
+static void put_halved_real(writer *w, const cpx *x, int n, int step, cpx *out) {
+  for (int q = 0; 4 * q <= n && 2 * q < n; q++) {
+    put_butterfly(w, n, q, x[2 * q * step], x[(2 * q + 1) * step], &out[q], &out[q + n / 2]);
+    if (!q || 4 * q == n) continue;
+    out[n / 2 - q] = put_conj(w, out[q + n / 2]);
+    out[n - q] = put_conj(w, out[q]);
+  }
+}
+
+/* Of real items: the results of n / p - q, in the opposite order, are conjugate to those of q. */
 static void put_odd(writer *w, const cpx *x, int n, int p, int step, cpx *out) {
-  for (int q = 0; q < n / p; q++) {
+  for (int q = 0; w->real ? 2 * q < n / p : q < n / p; q++) {
     cpx y[NVF_DFT_PRIME], to[NVF_DFT_PRIME];
     for (int j = 0; j < p; j++) y[j] = put_turned(w, n, q, j, x[(p * q + j) * step]);
     put_odd_butterfly(w, p, y, to);
     for (int j = 0; j < p; j++) out[q + j * (n / p)] = to[j];
+    for (int j = 0; j < p && w->real && q; j++) out[n - q - j * (n / p)] = put_conj(w, to[j]);
   }
 }
 
@@ -201,7 +224,7 @@ static void put_transform(writer *w, cpx *x, int n, int step) {
   int p = least_factor(n);
   if (n == 1) return;
   for (int j = 0; j < p; j++) put_transform(w, x + j * step, n / p, p * step);
-  if (p == 2) put_halved(w, x, n, step, out);
+  if (p == 2) (w->real ? put_halved_real : put_halved)(w, x, n, step, out);
   else put_odd(w, x, n, p, step, out);
   for (int i = 0; i < n; i++) x[i * step] = out[i];
 }
@@ -209,18 +232,22 @@ static void put_transform(writer *w, cpx *x, int n, int step) {
 static void write_frag(writer *w, const char *name, int n) {
   const char *type = w->type == NVM_F32 ? "f32" : "f64";
   cpx x[NVF_DFT_MAX];
-  int count = 2 * n + 2 * w->twists;
+  int parts = 2 - w->real, count = parts * n + 2 * w->twists;
   w->next = 1; /* 0 means "not written yet" */
   nvb_print(&w->t, "frag %s<%s>(", name, type);
   for (int i = 0; i < count; i++) nvb_print(&w->t, "%sv%d: %s", i ? ", " : "", w->next++, type);
   nvb_puts(&w->t, ") -> (");
   for (int i = 0; i < 2 * n; i++) nvb_print(&w->t, "%s%s", i ? ", " : "", type);
   nvb_puts(&w->t, ") {\n");
-  for (int i = 0; i < n; i++) x[i] = (cpx){ 2 * i + 1, 2 * i + 2 };
+  for (int i = 0; i < n; i++) x[i] = w->real ? (cpx){ i + 1, 0 } : (cpx){ 2 * i + 1, 2 * i + 2 };
   for (int i = 0; i < w->twists; i++) w->power[1 << i] = (cpx){ 2 * (n + i) + 1, 2 * (n + i) + 2 };
   put_transform(w, x, n, 1);
   nvb_puts(&w->t, "  return ");
-  for (int i = 0; i < n; i++) nvb_print(&w->t, "%sv%d, v%d", i ? ", " : "", x[i].re, x[i].im);
+  for (int i = 0; i < n; i++) {
+    nvb_print(&w->t, "%sv%d, ", i ? ", " : "", x[i].re);
+    if (x[i].im) nvb_print(&w->t, "v%d", x[i].im);
+    else nvb_puts(&w->t, "0.0");
+  }
   nvb_puts(&w->t, "\n}\n");
 }
 
@@ -231,21 +258,25 @@ int nvf_dft_has(int64_t n) {
   return n == 1;
 }
 
-const nvg_frag *nvf_dft(nvb_arena *a, nvg_fragset *set, int n, int sign, int twists, nvm_dtype type) {
+const nvg_frag *nvf_dft(nvb_arena *a, nvg_fragset *set, int n, int sign, int powers, nvm_dtype type) {
+  int real = powers == NVF_DFT_REAL, twists = real ? 0 : powers;
   if (!nvf_dft_has(n) || (type != NVM_F32 && type != NVM_F64))
     nvb_throw(a, NVM_ERR_VALUE, "[dft] %d items of this type: at most %d of f32 or f64, with prime factors up to %d", n,
               NVF_DFT_MAX, NVF_DFT_PRIME);
   nvb_text name = { .arena = a };
   nvb_print(&name, "dft%d_%s", n, sign > 0 ? "inverse" : "forward");
   if (twists) nvb_print(&name, "_twisted%d", twists);
+  if (real) nvb_puts(&name, "_real");
   nvm_dtype param[NVF_DFT_PARAMS];
-  int count = 2 * n + 2 * twists;
+  int count = (2 - real) * n + 2 * twists;
   for (int i = 0; i < count; i++) param[i] = type;
   const nvg_frag *known = nvg_fragset_find(set, name.s, param, count);
   if (known) return known;
   nvb_clear();
   writer *w = NVB_NEW(a, writer);
-  *w = (writer){ .arena = a, .t = { .arena = a }, .sign = sign, .type = type, .items = n, .twists = twists };
+  *w = (writer){
+    .arena = a, .t = { .arena = a }, .sign = sign, .type = type, .items = n, .twists = twists, .real = real
+  };
   write_frag(w, name.s, n);
   nvg_fragset_parse(set, w->t.s, name.s);
   return nvg_fragset_find(set, name.s, param, count);

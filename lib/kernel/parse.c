@@ -205,14 +205,17 @@ static void call_relayout(parser *p, nvf_stmt *s, made *m) {
 }
 
 static void call_dft(parser *p, nvf_stmt *s, made *m) {
-  tiles in = take_leading_tiles(p, 2);
+  tiles in = take_leading_tiles(p, 1);
+  int real = !at_tile(p);
+  if (!real) nvf_push_tile(p, &in, nvf_take_tile(p));
+  if (!real) nvf_lex_expect(&p->l, ",");
   s->axis = nvf_take_axis(p);
   nvf_lex_expect(&p->l, ",");
   s->sign = nvf_lex_accept(&p->l, "-") ? -1 : 1;
   const char *at = p->l.s;
   if (nvf_lex_int(&p->l) != 1) nvf_lex_fail_at(&p->l, at, "the sign is 1 or -1");
-  for (int i = 0; i < 2; i++) give_type(m, p->k->tile[in.id[i]].type);
-  while (!nvf_lex_is(&p->l, ")")) {
+  for (int i = 0; i < 2; i++) give_type(m, p->k->tile[*in.id].type);
+  while (!real && !nvf_lex_is(&p->l, ")")) {
     nvf_lex_expect(&p->l, ",");
     nvf_push_tile(p, &in, nvf_take_tile(p));
   }

@@ -171,9 +171,9 @@ static void print_reduce(printer *p, const nvf_stmt *s) {
 }
 
 static void print_dft(printer *p, const nvf_stmt *s) {
-  print_tiles(p, s->in, 2);
+  print_tiles(p, s->in, s->nin > 1 ? 2 : 1);
   nvb_print(p->t, ", %s, %d", p->k->axis[s->axis], s->sign);
-  if (s->nin == 2) return;
+  if (s->nin <= 2) return;
   nvb_puts(p->t, ", ");
   print_tiles(p, s->in + 2, s->nin - 2);
 }

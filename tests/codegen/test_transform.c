@@ -4,8 +4,8 @@
 #include "kernel/dft.h"
 #include "kernel/roots.h"
 
-/* twists: powers that the second pass takes */
-typedef struct shape { int na, nb, sign, twists; nvm_dtype type; } shape;
+/* twists: powers that the second pass takes; real: the first pass takes real numbers */
+typedef struct shape { int na, nb, sign, twists; nvm_dtype type; int real; } shape;
 
 static void write_twisted(char *to, const shape *s) {
   to += sprintf(to, "    v1r, v1i = load(w, a, only(LB, a))\n");
@@ -35,9 +35,9 @@ static void write_text(char *to, const shape *s) {
                 "kernel transform(x: %s[], y: mut %s[], w: roots(%s, %d, %d, %d), count: size) {\n"
                 "  grid (g = (count + R - 1) // R) {\n"
                 "    xr, xi = load(x, (g*R + r)*%d + a*%d + b, LA, where = g*R + r < count)\n"
-                "    ar, ai = dft(xr, xi, a, %d)\n    cr, ci = relayout(ar, ai, LB)\n%s"
+                "    ar, ai = dft(xr, %sa, %d)\n    cr, ci = relayout(ar, ai, LB)\n%s"
                 "    store(y, (g*R + r)*%d + a + b*%d, er, ei, where = g*R + r < count)\n  }\n}\n",
-                t, t, t, n, s->sign, n, n, s->nb, s->sign, second, n, s->na);
+                t, t, t, n, s->sign, n, n, s->nb, s->real ? "" : "xi, ", s->sign, second, n, s->na);
   sprintf(to,
           "schedule cpu { LA = \"r: l4; a: i%d; b: I%d\"; LB = \"r: l4; a: I%d; b: i%d\"; R = 4 }\n"
           "schedule gpu1 { LA = \"r: w2; a: i%d; b: l%d\"; LB = \"r: w2; a: l%d; b: i%d\"; R = 2 }\n",
@@ -76,7 +76,7 @@ static void transform_of(const shape *s) {
   int64_t all = (int64_t)s->na * s->nb * COUNT, size = s->type == NVM_F32 ? 4 : 8;
   void *x = malloc((size_t)(2 * all * size)), *y = calloc((size_t)all, (size_t)(2 * size));
   for (int64_t i = 0; i < 2 * all; i++) {
-    double v = 2 * gate_uniform() - 1;
+    double v = s->real && i % 2 ? 0 : 2 * gate_uniform() - 1;
     if (s->type == NVM_F32) ((float *)x)[i] = (float)v;
     else ((double *)x)[i] = v;
   }
@@ -99,8 +99,15 @@ START_TEST(radices) { /* every radix that a pass may have, beside one of every k
   for (int na = 1; na <= 26; na++)
     if (nvf_dft_has(na)) {
       int nb = other[which++ % 5];
-      transform_of(&(shape){ na, nb, which % 2 ? -1 : 1, 0, which % 3 ? NVM_F32 : NVM_F64 });
+      transform_of(&(shape){ na, nb, which % 2 ? -1 : 1, 0, which % 3 ? NVM_F32 : NVM_F64, 0 });
     }
+}
+END_TEST
+
+START_TEST(real_items) { /* of every radix */
+  for (int na = 1; na <= 32; na++)
+    for (int sign = -1; sign <= 1 && nvf_dft_has(na); sign += 2)
+      transform_of(&(shape){ na, 3 + na % 2, sign, 0, (na + sign) % 3 ? NVM_F32 : NVM_F64, 1 });
 }
 END_TEST
 
@@ -109,7 +116,7 @@ START_TEST(twists) { /* the powers of a twist are given, or products of those th
     int most = 1, some = nb <= 16 && !(nb & (nb - 1) && nb % 12);
     while (1 << most < nb) most++;
     for (int given = some ? 1 : most; given <= most && nvf_dft_has(nb); given++)
-      transform_of(&(shape){ nb > 8 ? 4 : 12, nb, given % 2 ? -1 : 1, given, nb % 3 ? NVM_F32 : NVM_F64 });
+      transform_of(&(shape){ nb > 8 ? 4 : 12, nb, given % 2 ? -1 : 1, given, nb % 3 ? NVM_F32 : NVM_F64, 0 });
   }
 }
 END_TEST
@@ -143,7 +150,9 @@ START_TEST(roots_are_rounded) {
 END_TEST
 
 #ifdef GATE_CUDA
-int main(void) { return gate_emulator() ? RUN_SUITE("cuda transform", radices, twists, roots_are_rounded) : 77; }
+int main(void) {
+  return gate_emulator() ? RUN_SUITE("cuda transform", radices, real_items, twists, roots_are_rounded) : 77;
+}
 #else
-SUITE("transform", radices, twists, roots_are_rounded)
+SUITE("transform", radices, real_items, twists, roots_are_rounded)
 #endif

@@ -153,6 +153,7 @@ static const struct {
   { "X = load(x, t*16 + j, F) Y = load(x, t*16 + j, F) a, c = dft(X, Y, t, 2)", "sign is 1 or -1" },
   { "X = index(t, F) Y = map(f32, X) a, c = dft(Y, Y, t, 1, Y, Y)", "needs a relayout" },
   { "X = index(t, F) Y = map(f32, X) a, c = dft(Y, Y, t, 1, Y)", "two for each power of a twist" },
+  { "X = index(t, F) Y = map(f32, X) a, c = dft(Y, t, 1, Y, Y)", "')' is missing" },
   { "X = zeros(f32, F) Y = zeros(f32, M) a, c = dft(X, X, t, 1, Y, Y, Y, Y, Y, Y, Y, Y)", "has no such twist" },
   { "X = load(x, j, L) Y = load(x, k, K) a = zeros(f32, L) c = contract(a, X, Y, k)", "put it first" },
   { "a = zeros(f32, L) for t in range(0, n, 1) carry (c = a) { c = load(x, j, N) }", "must keep its layout" },

@@ -578,17 +578,17 @@ void nvcu_emit_get(nvcu_em *e, const nvf_stmt *s) {
 void nvcu_emit_dft(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->out[0]];
   nvf_layout rest = nvf_layout_without(l, s->axis);
-  int n = (int)nvf_extent(l, s->axis), twists = s->nin / 2 - 1;
+  int n = (int)nvf_extent(l, s->axis), parts = s->nin > 1 ? 2 : 1;
   if (!e->frags) e->frags = nvg_fragset_new(e->a);
-  const nvg_frag *f = nvf_dft(e->a, e->frags, n, s->sign, twists, e->k->tile[s->in[0]].type);
+  const nvg_frag *f = nvf_dft(e->a, e->frags, n, s->sign, nvf_dft_powers(s->nin), e->k->tile[s->in[0]].type);
   for (int r = 0; r < nvc_items(&rest); r++) {
     const char *arg[NVF_DFT_PARAMS], *out[2 * NVF_DFT_MAX] = { 0 };
     int item[NVF_DFT_MAX] = { 0 };
     for (int i = 0; i < nvc_items(l); i++)
       if (nvc_match_item(&rest, l, i) == r) item[nvc_axis_part(l, s->axis, i)] = i;
     for (int q = 0; q < n; q++)
-      for (int j = 0; j < 2; j++) arg[2 * q + j] = nvcu_tile_at(e, s->in[j], l, item[q]);
-    for (int j = 0; j < 2 * twists; j++) arg[2 * n + j] = nvcu_tile_at(e, s->in[2 + j], l, item[0]);
+      for (int j = 0; j < parts; j++) arg[parts * q + j] = nvcu_tile_at(e, s->in[j], l, item[q]);
+    for (int j = parts; j < s->nin; j++) arg[parts * (n - 1) + j] = nvcu_tile_at(e, s->in[j], l, item[0]);
     nvcu_frag(e, f, arg, out, NULL, 0);
     for (int q = 0; q < n; q++)
       for (int j = 0; j < 2; j++) nvcu_define(e, s->out[j], item[q], out[2 * q + j]);

@@ -216,7 +216,7 @@ static int64_t make_dft(maker *m, nvc_ins *i) {
     i->op[j] = operand_over(m, &i->rest, s->in[j]);
     if (j < 2) i->along[j] = stride_along(m, s->in[j], s->axis);
   }
-  i->frag = nvf_dft(m->a, m->frags, (int)i->len, s->sign, s->nin / 2 - 1, m->p->k->tile[s->in[0]].type);
+  i->frag = nvf_dft(m->a, m->frags, (int)i->len, s->sign, nvf_dft_powers(s->nin), m->p->k->tile[s->in[0]].type);
   return nvc_dft_work(m->p, i);
 }
 

@@ -267,18 +267,18 @@ int64_t nvc_scan_work(const nvc_interp *p, const nvc_ins *i) {
 /* ---- transforms: in batches over the elements of the other axes */
 int nvc_do_dft(nvc_nest *r, const nvc_ins *i) {
   const nvf_stmt *s = i->s;
-  int64_t n = i->len, count = i->rest.total;
+  int64_t n = i->len, count = i->rest.total, parts = s->nin > 1 ? 2 : 1, items = parts * n;
   int size = i->op[0].size;
   const void *in[NVF_DFT_PARAMS];
   void *out[2 * NVF_DFT_MAX];
   char *level = r->work;
   for (int64_t start = 0; start < count; start += NVC_BATCH) {
     int64_t m = count - start < NVC_BATCH ? count - start : NVC_BATCH;
-    for (int64_t t = 0; t < 2 * n + s->nin - 2; t++) {
-      int q = t < 2 * n ? (int)(t % 2) : (int)(t - 2 * n) + 2;
+    for (int64_t t = 0; t < items + s->nin - parts; t++) {
+      int q = t < items ? (int)(t % parts) : (int)(t - items + parts);
       const nvc_operand *o = &i->op[q];
       char *to = level + t * NVC_BATCH * size;
-      nvc_gather(to, nvc_tile(r, o->id) + (q < 2 ? t / 2 * i->along[q] * size : 0), size, &o->v, start, m);
+      nvc_gather(to, nvc_tile(r, o->id) + (q < parts ? t / parts * i->along[q] * size : 0), size, &o->v, start, m);
       in[t] = to;
     }
     for (int64_t t = 0; t < 2 * n; t++) out[t] = level + t * NVC_BATCH * size;
@@ -291,7 +291,7 @@ int nvc_do_dft(nvc_nest *r, const nvc_ins *i) {
 
 int64_t nvc_dft_work(const nvc_interp *p, const nvc_ins *i) {
   (void)p;
-  return (2 * i->len + i->s->nin - 2) * NVC_BATCH * i->op[0].size;
+  return (2 * i->len + (i->s->nin > 2 ? i->s->nin - 2 : 0)) * NVC_BATCH * i->op[0].size;
 }
 
 /* ---- contractions: a chunk of the sum is accumulated along the whole axis. Products of 16-bit operands are exact in
