@@ -459,8 +459,8 @@ void nvf_assess(nvf_fusion *k) {
     assess_routine(k);
     return;
   }
-  if (k->dot) {
-    nvf_assess_gemm(k);
+  if (k->dot || k->attention) {
+    (k->dot ? nvf_assess_gemm : nvf_assess_attention)(k);
     return;
   }
   nvb_arena *a = k->graph->arena;

@@ -633,8 +633,8 @@ static void emit_part(emitter *e, nvf_fusion *k, nvf_tiling *s) {
   e->tiles = 0;
   e->split_k = e->split_k_name = e->point[0] = -1;
   emit_axes(e);
-  if (k->dot) {
-    nvf_emit_gemm(e);
+  if (k->dot || k->attention) {
+    (k->dot ? nvf_emit_gemm : nvf_emit_attention)(e);
     return;
   }
   e->pass = e->reversed = 0;

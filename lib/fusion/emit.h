@@ -78,7 +78,25 @@ const nvg_frag *nvf_emit_choose(nvf_emitter *e, nvm_dtype t); /* c ? x : y */
 void nvf_emit_iexpr(nvf_emitter *e, int expr);
 /* emits the stores of the expression that may follow it; -1: all other stores */
 void nvf_emit_puts(nvf_emitter *e, int expr);
+/* ---- emit_gemm.c */
+/* The state of the emitter in one region of a kernel with GEMMs. */
+typedef struct nvf_region { int **tile; nvb_map *layouts; nvf_tiling *s; int *order; } nvf_region;
+void nvf_open_regions(nvf_emitter *e, nvf_region *z, int n);
+void nvf_enter_region(nvf_emitter *e, const nvf_region *z, int which);
+/* The expressions of a region without the axis, or (moves) with it. regions: by expression, a bit set. */
+void nvf_emit_prologue(nvf_emitter *e, const nvf_region *z, const uint8_t *regions, int which, int axis, int moves);
+void nvf_emit_epilogue(nvf_emitter *e, const nvf_region *z, const uint8_t *regions);
+/* A tile of an operand, converted, over these axes; beyond the end of the axis it is 0, unless tiles are `whole`. */
+int nvf_emit_operand(nvf_emitter *e, int expr, int part, nvm_dtype to, int axis, uint64_t axes, int whole);
+/* The tile with other bits (`beyond`) beyond the end of the axis. */
+int nvf_emit_ended(nvf_emitter *e, int tile, nvm_dtype type, int axis, uint64_t beyond, uint64_t axes);
+int nvf_emit_mapped(nvf_emitter *e, const nvg_frag *f, nvm_dtype type, int n, const nvf_arg *arg, uint64_t axes);
+/* Puts a tile into shared memory, slowest axis first (-1: none); returns the shared tile. */
+int nvf_emit_shared(nvf_emitter *e, int tile, const int *axis, const char *name);
+int nvf_emit_contract(nvf_emitter *e, int acc, int out, int a, int b, int axis); /* out -1: a new tile; returns it */
 void nvf_emit_gemm(nvf_emitter *e);
+/* ---- emit_attention.c */
+void nvf_emit_attention(nvf_emitter *e);
 /* ---- emit_transform.c */
 int nvf_emit_points(nvf_emitter *e, const char *name); /* the axes of the digits of the points; returns the first */
 const nvf_expr *nvf_emit_point(nvf_emitter *e);        /* the coordinate along the transformed axis */

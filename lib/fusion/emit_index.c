@@ -145,10 +145,12 @@ static int is_all_points(const nvf_fusion *k, int a) {
 }
 
 /* Whether whole blocks have all transforms, in a kernel for such numbers of them: a mask that may not hold keeps what a
-   thread loads beside its points until the branches meet, which spills registers. */
+   thread loads beside its points until the branches meet, which spills registers. Whole tiles of attention need no
+   masks for each score. */
 static int fill_blocks(emitter *e, int a) {
   int64_t tile = e->s->at[a].tile;
-  if (!e->k->transforms || a != e->s->batch || e->k->axis.at[a].n % tile) return 0;
+  if (!e->k->attention && (!e->k->transforms || a != e->s->batch)) return 0;
+  if (e->k->axis.at[a].n % tile) return 0;
   nvf_rely(e->sp, (nvf_fact){ NVF_MULTIPLE, e->k->axis.at[a].extent, 0, tile });
   return 1;
 }

@@ -22,6 +22,7 @@ static int has_transposed_access(const nvf_fusion *k, int lane) { /* whether som
 static const char *hero_of(const nvf_fusion *k, const nvf_tiling *s) {
   int maps = 0, rows = 0, columns = 0, outside = 0, merges = 0;
   if (k->dot) return "gemm";
+  if (k->attention) return "attention";
   if (k->transforms) return "transform";
   for (int i = 0; i < k->expr.n; i++) {
     const nvf_iexpr *v = &k->expr.at[i];
@@ -148,10 +149,11 @@ static void record_rejection(nvf_rejections *no, const nvf_partition *c, const n
   }
 }
 
-/* The alternative forms: the graph as it is, then with GEMMs split into bf16; and the rejections of each. */
+/* The alternative forms: the graph as it is, then with GEMMs split into bf16, and the rejections of each; the graph
+   with attention, or NULL. */
 typedef struct alternatives {
   int n;
-  const nvg_graph *g[NVF_ALTERNATIVES];
+  const nvg_graph *g[NVF_ALTERNATIVES], *attention;
   nvf_rejections no[NVF_ALTERNATIVES];
 } alternatives;
 static nvf_partition *choose_alternative(nvb_arena *a, alternatives *r, nvf_machine m, nvf_bf16_split asked) {
@@ -163,7 +165,9 @@ static nvf_partition *choose_alternative(nvb_arena *a, alternatives *r, nvf_mach
   int cheaper = split && split->time < whole->time;
   nvf_partition *best = split && (asked ? asked == NVF_BF16_ALWAYS : cheaper) ? split : whole;
   best->bf16_note = nvf_bf16_split_print(a, whole, split, best == split);
-  return best;
+  static const nvf_rejections none;
+  nvf_partition *one = r->attention ? choose_partition(a, r->attention, m, &none) : NULL;
+  return one && one->time < best->time ? one : best;
 }
 
 static int is_transform_of_library(const nvf_partition *c, int step) {
@@ -187,6 +191,8 @@ static nvf_partition *partition_without(nvb_arena *a, const nvg_graph *given, co
     return nvf_search(nvf_graph_of(a, g, nvf_sizes_of(a, g), m, o->general ? NVF_TWO_PASS : NVF_ONE_PASS, NULL), 0,
                       &r.no[0]);
   r.n = nvf_alternatives(a, g, caps, r.g);
+  r.attention = nvf_find_attention(a, g, m);
+  r.attention = r.attention == g ? NULL : r.attention;
   nvf_partition *c = choose_alternative(a, &r, m, o->bf16_split);
   for (int i = 0, at; i < o->nveto; i++) {
     if (is_transform_of_library(c, o->veto[i].step)) { /* it failed, so kernels compute all transforms */
@@ -194,8 +200,11 @@ static nvf_partition *partition_without(nvb_arena *a, const nvg_graph *given, co
       less.capabilities &= ~NVF_CAN_DFT, less.veto += i + 1, less.nveto -= i + 1;
       return partition_without(a, given, caps, &less);
     }
-    for (at = 0; r.g[at] != c->graph->g;) at++;
-    record_rejection(&r.no[at], c, &o->veto[i]);
+    if (c->graph->g == r.attention) r.attention = NULL; /* whatever was refused, the other forms do without it */
+    else {
+      for (at = 0; r.g[at] != c->graph->g;) at++;
+      record_rejection(&r.no[at], c, &o->veto[i]);
+    }
     c = choose_alternative(a, &r, m, o->bf16_split);
   }
   return c;

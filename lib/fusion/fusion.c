@@ -263,7 +263,8 @@ static void store_parts(builder *b, int root, int first) {
   }
 }
 
-/* Finds the GEMMs that the kernel computes; returns the first, or -1 if there is none. */
+/* Finds the GEMMs that the kernel computes; returns the first, or -1 if there is none. The product of an attention's
+   scores is part of the attention. */
 static int gemms_of(builder *b, uint64_t *found) {
   nvf_walk *w = &b->graph->walk;
   int first = -1;
@@ -271,7 +272,7 @@ static int gemms_of(builder *b, uint64_t *found) {
   for (int i = 0; i < b->k->nroot; i++) nvf_walk_to(w, b->k->root[i]);
   for (int node; (node = nvf_walk_next(w)) >= 0;) {
     const nvf_node *x = nvf_node_of(b, node);
-    if (x->kind == NVG_VCALL) {
+    if (x->kind == NVG_VCALL && !x->inner) {
       nvf_put_bit(found, node);
       first = first < 0 || node < first ? node : first;
     }
@@ -312,15 +313,17 @@ static const nvf_ix *coords_onward(builder *b, const nvf_node *n, const located 
   return e;
 }
 
-static void note_regions(builder *b) {
+/* By expression: bit set of the regions that need it, the first of which stores the roots; of: by region, the
+   expression that it is there for. */
+static const uint8_t *regions_of(builder *b, int n, const int *of) {
   nvf_fusion *k = b->k;
   uint8_t *regions = nvb_get(b->a, (size_t)k->expr.n + 1);
   for (int i = 0; i < k->put.n; i++) regions[k->put.at[i].expr] |= 1 << NVF_EPILOGUE;
-  for (int z = NVF_EPILOGUE + 1; z < k->dot->nregion; z++) regions[k->dot->of[z]] |= 1 << z;
+  for (int z = NVF_EPILOGUE + 1; z < n; z++) regions[of[z]] |= 1 << z;
   for (int i = k->expr.n - 1; i >= 0; i--)
     for (int j = 0; j < k->expr.at[i].narg; j++)
       regions[k->expr.at[i].arg[j]] |= k->expr.at[i].kind == NVF_IDOT ? 0 : regions[i];
-  k->dot->regions = regions;
+  return regions;
 }
 
 /* The 8-bit float that is upcast to this operand, which has the same value; -1: there is none. */
@@ -428,9 +431,13 @@ static void build_gemm(builder *b, int product, const uint64_t *products) {
     if (n->size && k->put.at[k->put.n - 1].axes != (tiled_of(b, k->root[i]) ? all & ~k->reduced : all))
       nvf_illegal(b, "a matrix product and a value of another shape");
   }
+  if (k->attention) {
+    k->attention->regions = regions_of(b, NVF_PARTS_OF_ATTENTION, k->attention->of);
+    return;
+  }
   multiply_f8(b);
   multiply_i8(b);
-  note_regions(b);
+  k->dot->regions = regions_of(b, k->dot->nregion, k->dot->of);
 }
 
 /* Builds a scatter kernel over the positions: it enters 1 + the number of a position at the index that the position

@@ -328,6 +328,7 @@ static void ask_shape(builder *b, const nvf_node *n, const nvf_ix *at) {
 
 static void count_reduction(builder *b, const nvf_node *n) { /* sets of reductions and of depths are 64-bit words */
   if (b->k->dot && !n->tiled) nvf_illegal(b, nvf_graph_why_apart(b->k->graph, n));
+  if (b->k->attention) nvf_illegal(b, "attention and a reduction are two kernels");
   if (b->nfold++ >= 60) nvf_illegal(b, "more than 60 reductions");
 }
 
@@ -431,7 +432,7 @@ static int of_transform(builder *b, int node, const nvf_ix *at, int guard) {
   int a = nvf_ix_single_axis(b->s, at[n->rank - 1]), real = n->attr[0] == NVG_DFT_REAL;
   if (!n->passes) nvf_illegal(b, "a routine is a step of its own");
   if (a < 0 || guard) nvf_illegal(b, "a transform runs along a whole axis");
-  if (b->k->dot) nvf_illegal(b, "a matrix product and a transform are two kernels");
+  if (b->k->dot || b->k->attention) nvf_illegal(b, "a matrix product and a transform are two kernels");
   if (!b->k->transforms) first_transform(b, n, a);
   nvf_transforms *t = b->k->transforms;
   if (t->axis != a || real != (t->from != a) || t->points != n->attr[1] || t->count == NVF_TRANSFORMS)
@@ -503,6 +504,7 @@ static int expr_of_gemm(builder *b, int node, const nvf_ix *at, int guard) {
   const nvf_node *n = nvf_node_of(b, node);
   int last = n->rank - 1, arg[2], zone[2], news = 0;
   if (guard) nvf_illegal(b, "a matrix product is read under a condition");
+  if (b->k->attention) nvf_illegal(b, "attention and another matrix product are two kernels");
   nvf_dot *dot = (b->k->dot ? next_gemm : first_gemm)(b, n, at);
   size_t bytes = (size_t)(n->rank + 1) * sizeof *at;
   nvf_ix *e[2] = { nvb_dup(b->a, at, bytes), nvb_dup(b->a, at, bytes) };
@@ -521,8 +523,63 @@ static int expr_of_gemm(builder *b, int node, const nvf_ix *at, int guard) {
   return dot->expr[dot->count++] = add_expr(b, i);
 }
 
+/* ---- attention */
+static int add_product(builder *b, int node, const nvf_ix *at, int left, int right, int axis) {
+  const int arg[2] = { left, right };
+  uint64_t axes = 0;
+  for (int d = 0; d < nvf_node_of(b, node)->rank; d++) axes |= nvf_ix_axes(b->s, at[d]);
+  nvf_iexpr i = { .kind = NVF_IDOT, .node = node, .narg = 2, .arg = copy_args(b, 2, arg), .axis = axis, .axes = axes };
+  return add_expr(b, i);
+}
+
+/* An operand of a product, with one coordinate replaced by an axis. */
+static int operand_at(builder *b, int node, int rank, const nvf_ix *at, int d, int axis) {
+  nvf_ix *e = nvb_dup(b->a, at, (size_t)(rank + 1) * sizeof *at);
+  e[d] = nvf_axis_ix(b, axis);
+  return nvf_iexpr_at(b, node, e, 0, 0);
+}
+
+/* The product of scores: over the axes of queries and of keys. */
+static int of_scores(builder *b, int node, const nvf_ix *at, int guard) {
+  const nvf_node *n = nvf_node_of(b, node);
+  nvf_attention *t = b->k->attention;
+  int last = n->rank - 1;
+  if (!t || guard || t->first >= 0 || nvf_ix_single_axis(b->s, at[last - 1]) != t->m ||
+      nvf_ix_single_axis(b->s, at[last]) != t->k)
+    nvf_illegal(b, "scores of an attention are read at other coordinates");
+  t->depth = nvf_axis_new(b, nvf_node_of(b, n->in[0])->dim[last]);
+  b->k->reduced |= 1ull << t->depth;
+  t->of[NVF_QUERIES] = operand_at(b, n->in[0], n->rank, at, last, t->depth);
+  t->of[NVF_KEYS] = operand_at(b, n->in[1], n->rank, at, last - 1, t->depth);
+  return t->first = add_product(b, node, at, t->of[NVF_QUERIES], t->of[NVF_KEYS], t->depth);
+}
+
+static int of_attention(builder *b, int node, const nvf_ix *at, int guard) {
+  const nvf_node *n = nvf_node_of(b, node);
+  int last = n->rank - 1;
+  if (b->k->dot || b->k->attention || guard) nvf_illegal(b, "attention is a kernel of its own");
+  nvf_attention *t = b->k->attention = NVB_NEW(b->a, nvf_attention);
+  *t = (nvf_attention){ .m = nvf_ix_single_axis(b->s, at[last - 1]),
+                        .n = nvf_ix_single_axis(b->s, at[last]),
+                        .k = nvf_axis_new(b, nvf_node_of(b, n->in[0])->dim[last]),
+                        .first = -1 };
+  if (t->m < 0 || t->n < 0) nvf_illegal(b, "attention is read at other coordinates than it is made");
+  b->k->reduced |= 1ull << t->k;
+  t->of[NVF_ATTENDED] = operand_at(b, n->in[0], n->rank, at, last, t->k);
+  if (t->first < 0) nvf_illegal(b, "scores of an attention that no product makes");
+  t->of[NVF_VALUES] = operand_at(b, n->in[1], n->rank, at, last - 1, t->k);
+  return t->second = add_product(b, node, at, t->of[NVF_ATTENDED], t->of[NVF_VALUES], t->k);
+}
+
+static int of_call(builder *b, int node, const nvf_ix *at, int guard) {
+  const nvf_node *n = nvf_node_of(b, node);
+  return nvf_is_attention(b->graph, n) ? of_attention(b, node, at, guard)
+         : n->inner                    ? of_scores(b, node, at, guard)
+                                       : expr_of_gemm(b, node, at, guard);
+}
+
 static int of_gather(builder *b, const nvf_node *n, const nvf_ix *at, int guard) {
-  if (b->k->dot) nvf_illegal(b, "a matrix product and a gather are two kernels");
+  if (b->k->dot || b->k->attention) nvf_illegal(b, "a matrix product and a gather are two kernels");
   const nvf_node *x = nvf_node_of(b, n->in[0]);
   int axis = (int)n->attr[0], index = nvf_iexpr_at(b, n->in[1], at, guard, 0), c = 0;
   uint64_t axes = axes_of(b, index) | guard_axes(b, guard);
@@ -554,7 +611,7 @@ static int of_kind(builder *b, int node, const nvf_ix *at, int guard) {
   case NVG_VRED: return of_reduction(b, node, at, guard);
   case NVG_VSCAN: return of_scan(b, node, at, guard);
   case NVG_VGATHER: return of_gather(b, n, at, guard);
-  case NVG_VCALL: return expr_of_gemm(b, node, at, guard);
+  case NVG_VCALL: return of_call(b, node, at, guard);
   case NVG_VMAP: return of_map(b, node, at, guard);
   case NVG_VROUTINE: return of_transform(b, node, at, guard);
   case NVG_VPICK: {

@@ -222,6 +222,7 @@ static int is_window(chooser *s, int i) {
 static int is_worth_storing(chooser *s, int i) {
   const nvf_node *n = node_of(s, i);
   if (n->out) return 1;
+  if (n->inner) return 0;
   if (s->f8[i] || !n->nuser || is_rounded(s, i)) return 0;
   if (n->must || s->scales[i] || feeds_gemm(s, i) || (n->nin == 1 && is_rounded(s, n->in[0]))) return 1;
   if (n->kind == NVG_VRED) return n->nin == 1;
@@ -272,7 +273,8 @@ int nvf_materialize_between(nvf_graph *graph, const uint64_t *stored, int root) 
     for (int i = low; i < root; i++) {
       const nvf_node *x = &graph->node[i];
       double part = below[i] < below[root] - below[i] ? below[i] : below[root] - below[i];
-      if (readers[i] && (views ? nvf_is_view(x->kind) : nvf_is_made(x)) && part >= most) best = i, most = part;
+      if (readers[i] && !x->inner && (views ? nvf_is_view(x->kind) : nvf_is_made(x)) && part >= most)
+        best = i, most = part;
     }
   return best;
 }

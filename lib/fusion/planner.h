@@ -46,11 +46,13 @@ typedef struct nvf_node {
   int chain;                /* SCAN: it is computed one element after the other */
   int narrowed;             /* nvg_val.narrowed */
   const nvf_passes *passes; /* of a transform that a kernel computes; NULL: it is none */
-  int tiled;                /* RED: a partial over the columns, or the rows, of a GEMM's tile */
-  int finish;               /* RED: it merges partials */
-  int out;                  /* it is an output of the graph */
-  int value;                /* its value in the evaluation graph; a partial and a finish have that of their reduction */
-  int must;                 /* it can only be read from memory */
+  /* the product of scores of an attention, or a function of it on the way there: no plan stores it */
+  int inner;
+  int tiled;  /* RED: a partial over the columns, or the rows, of a GEMM's tile */
+  int finish; /* RED: it merges partials */
+  int out;    /* it is an output of the graph */
+  int value;  /* its value in the evaluation graph; a partial and a finish have that of their reduction */
+  int must;   /* it can only be read from memory */
   /* no kernel both makes and reads it: RED: a partial that is made in strips; PERMUTE: a transform's result for another
      axis, in the order that suits both */
   int apart;
@@ -165,6 +167,16 @@ typedef struct nvf_dot {
 } nvf_dot;
 /* the axis of a region's operand that is not k */
 static inline int nvf_side(const nvf_dot *d, int region) { return d->right[region] ? d->n : d->m; }
+/* An attention: the product of the softmax of scores, which are functions of another product, with values. The kernel
+   walks the keys, and a tile of scores exists in registers alone. Axes: m, of queries; n, of the columns of values and
+   of the result; k, of keys; depth, over which the first product sums. */
+typedef struct nvf_attention {
+  int m, n, k, depth;
+  int first, second;      /* the two products, as expressions */
+  int of[NVF_REGIONS];    /* by region: its expression */
+  const uint8_t *regions; /* by expression: bit set of the regions that need it */
+} nvf_attention;
+enum { NVF_QUERIES = NVF_EPILOGUE + 1, NVF_KEYS, NVF_VALUES, NVF_ATTENDED, NVF_PARTS_OF_ATTENTION };
 /* The transforms of a kernel, all along one axis and in the same passes. Of real numbers it is that of complex ones, of
    which only a half is needed. An inverse transform takes the passes in the opposite order, so that it may follow a
    forward one. */
@@ -191,6 +203,7 @@ typedef struct nvf_fusion {
   NVB_VEC(nvf_check) check;
   uint64_t reduced;           /* bit set of reduced axes */
   nvf_dot *dot;               /* NULL: it has no GEMM */
+  nvf_attention *attention;   /* NULL: it has none */
   nvf_transforms *transforms; /* NULL: it has none */
   int over;                   /* 1 + the node in whose memory its only root, a write, stores its part; 0: none */
   int routine;                /* a routine makes its only root: it has no axes, one load and one store */
@@ -230,6 +243,12 @@ double nvf_half_fraction(const nvf_gemm *p, const nvb_caps *c, double rate, int 
    16-bit constants); -1: there is none. */
 int nvf_gelu_of(const nvf_fusion *k, int i, int narrow);
 
+/* ---- attention.c */
+/* The graph with attention as calls, if a kernel of the device can compute each of them; else g itself. */
+const nvg_graph *nvf_find_attention(nvb_arena *a, const nvg_graph *g, nvf_machine m);
+int nvf_is_attention(const nvf_graph *graph, const nvf_node *n);
+void nvf_mark_inner(nvf_graph *graph); /* sets nvf_node.inner */
+
 /* ---- transform.c */
 /* The passes of a transform that kernels compute on this device; n 0: a routine or a library does, or it is none. */
 nvf_passes nvf_passes_of(const nvg_val *v, const nvb_caps *caps);
@@ -248,6 +267,7 @@ double nvf_passes_cost(const nvf_passes *p, int64_t points, int *items);
 /* ---- cost.c, cost_gemm.c */
 void nvf_assess(nvf_fusion *k); /* sets grid, price and traffic */
 void nvf_assess_gemm(nvf_fusion *k);
+void nvf_assess_attention(nvf_fusion *k);    /* cost_attention.c */
 int nvf_lane_axis(const nvf_fusion *k);      /* the axis along which most bytes are contiguous; -1: none */
 int64_t nvf_lane_tile(const nvb_caps *caps); /* elements of the lane axis in a block that reduces another axis */
 double nvf_elements(const nvf_fusion *k, uint64_t axes); /* elements of a tile that has these axes */
@@ -288,8 +308,8 @@ typedef struct nvf_placement {
   int64_t segment;       /* of a walk: coordinates that one block walks; 0: all */
   nvf_digits digits;     /* of the tile's extent */
   nvf_digits transposed; /* the same for tiles of transposed accesses, which a relayout follows or precedes */
-  /* of an axis that is reduced in any order: elements that are lanes of the reduction order, the rest is sequential; 0:
-     default */
+  /* of an axis that is reduced in any order, and of the keys of attention: elements that are lanes of the reduction
+     order, the rest is sequential; 0: default */
   int64_t beside;
 } nvf_placement;
 typedef struct nvf_tiling {
@@ -352,7 +372,9 @@ int nvf_gemm_reduced_axis(const nvf_fusion *k);
 /* the accumulators of all its GEMMs do not fit into a GPU thread's registers */
 int nvf_gemm_spills(const nvf_fusion *k);
 nvf_tiling *nvf_tiling_gemm(nvf_fusion *k);
-nvf_tiling *nvf_tiling_transform(nvf_fusion *k); /* schedule_transform.c */
+nvf_tiling *nvf_tiling_transform(nvf_fusion *k);    /* schedule_transform.c */
+nvf_tiling *nvf_tiling_attention(nvf_fusion *k);    /* schedule_attention.c */
+int64_t nvf_attention_queries(const nvf_fusion *k); /* of a block, when the grid is known */
 void nvf_collapse(nvf_fusion *k);
 nvf_tiling *nvf_tiling_of(nvf_fusion *k);
 int nvf_is_kept_whole(const nvf_fusion *k, int a, int lane); /* whether a block of a CPU has the whole of grid axis a */

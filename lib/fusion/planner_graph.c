@@ -3,6 +3,7 @@
    latter changes bits. */
 #include "fusion/two_pass.h"
 #include <string.h>
+#include "graph/attention.h"
 
 /* ---- reductions over different axes of one source */
 /* leaf: by value, the leaves that a reduction reads; NULL: nobody has asked */
@@ -62,7 +63,7 @@ static int *find_gemms(nvb_arena *a, const nvg_graph *g) {
   for (int i = 0; i < g->n; i++) {
     const nvg_val *v = &g->v[i];
     int each = v->kind == NVG_VMAP || v->kind == NVG_VRESHAPE;
-    of[i] = v->kind == NVG_VCALL ? i + 1 : 0;
+    of[i] = v->kind == NVG_VCALL && !nvg_is_attention(v) ? i + 1 : 0;
     after[i] = v->kind == NVG_VRED && of[v->in[0]];
     for (int j = 0; j < v->nin; j++) {
       after[i] |= after[v->in[j]];
@@ -214,6 +215,7 @@ static void link_users(nvf_graph *graph) {
     graph->ngemm += n->kind == NVG_VCALL;
     graph->ntransform += n->passes != NULL;
   }
+  nvf_mark_inner(graph);
   /* a transform's result for one along another axis is stored in the order that suits both (graph/dft_ways.c) */
   for (int i = 0; i < graph->n; i++) {
     nvf_node *x = graph->node[i].kind == NVG_VPERMUTE ? &graph->node[*graph->node[i].in] : NULL;

@@ -68,6 +68,7 @@ static int collapse_axes(nvf_fusion *k, int a, int b) {
   k->axis.at[b] = (nvf_axis){ all, nvf_value(s, all) };
   k->axis.at[a] = (nvf_axis){ 0, 1 };
   k->grid &= ~(1ull << a);
+  if (k->attention) k->attention->m = k->attention->m == a ? b : k->attention->m;
   if (k->dot) {
     k->dot->m = k->dot->m == a ? b : k->dot->m;
     k->dot->n = k->dot->n == a ? b : k->dot->n;
@@ -393,6 +394,7 @@ const char *nvf_why_rejected(nvf_fusion *k) {
 
 nvf_tiling *nvf_tiling_of(nvf_fusion *k) {
   return k->dot                            ? nvf_tiling_gemm(k)
+         : k->attention                    ? nvf_tiling_attention(k)
          : k->transforms                   ? nvf_tiling_transform(k)
          : k->graph->caps->kind == NVB_CPU ? nvf_tiling_cpu(k)
                                            : nvf_tiling_gpu(k);

@@ -131,6 +131,7 @@ static nvf_fusion *outline_of(const search *s, const nvf_fusion *k) {
                      .root = nvb_dup(s->a, k->root, (size_t)k->nroot * sizeof *k->root),
                      .put.n = k->put.n,
                      .dot = k->dot ? nvb_dup(s->a, k->dot, sizeof *k->dot) : NULL,
+                     .attention = k->attention,
                      .routine = k->routine,
                      .time = k->time,
                      .unsupported = k->unsupported ? nvb_strdup(s->a, k->unsupported) : NULL,
@@ -385,7 +386,7 @@ static double small_part(const search *s) {
    launch as parts of one grid, so that merging them saves no launch. */
 static int are_parts(const search *s, const group *x, const group *y) {
   double small = small_part(s);
-  if (x->k->dot || y->k->dot) return 0;
+  if (x->k->dot || y->k->dot || x->k->attention || y->k->attention) return 0;
   for (int i = 0; i < x->n; i++)
     for (int j = 0; j < y->n; j++)
       if (nvf_alike(source_of(s, x->root[i]), source_of(s, y->root[j])) ||
@@ -712,7 +713,7 @@ static int may_share(const search *s, const nvf_partition *c, int first, int i) 
   for (int j = first; j < i; j++) small |= c->k[j]->time < least;
   for (int j = first; j <= i; j++) {
     /* a GEMM, which a library may run, or a routine is a step of its own */
-    small &= !c->k[j]->dot && !c->k[j]->routine;
+    small &= !c->k[j]->dot && !c->k[j]->attention && !c->k[j]->routine;
     buffers += nvf_pointers(c->k[j]);
     params += (double)nvf_params(c->k[j]);
     code += c->k[j]->code;

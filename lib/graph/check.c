@@ -1,4 +1,5 @@
 /* Checks the rules of the planner's language (graph.h, nvg_vkind), value by value, and reports the first violation. */
+#include "graph/attention.h"
 #include "graph/make.h"
 #include "base/err.h"
 
@@ -130,8 +131,9 @@ static void check_gather(const checker *c, const nvg_val *v) {
 
 static void check_gemm(const checker *c, const nvg_val *v) {
   const nvg_val *a = operand_of(c, 0), *b = operand_of(c, 1);
-  int r = v->rank;
-  require(c, v->op == NVG_OP_GEMM && v->nin == 2 && v->nattr == 2, "no such call");
+  int r = v->rank, attends = nvg_is_attention(v);
+  require(c, v->op == NVG_OP_GEMM && v->nin == 2 && (v->nattr == 2 || (attends && v->attr[2] == NVG_ATTENTION)),
+          "no such call");
   require(c, r >= 2 && a->rank == r && b->rank == r, "ranks differ, or there are no matrices");
   for (int d = 0; d < r - 2; d++)
     require(c, a->shape[d] == v->shape[d] && b->shape[d] == v->shape[d], "batches differ");
@@ -139,8 +141,8 @@ static void check_gemm(const checker *c, const nvg_val *v) {
   require(c, a->shape[r - 2] == v->shape[r - 2] && b->shape[r - 1] == v->shape[r - 1],
           "the shape does not follow from the operands'");
   int bytes = a->dtype == NVM_I8;
-  require(c, a->dtype == b->dtype && (bytes || nvg_class_of(a->dtype) >= NVG_FLOAT),
-          "operands have one dtype, of floats or int8");
+  require(c, a->dtype == (attends ? NVM_F32 : b->dtype) && (bytes || nvg_class_of(b->dtype) >= NVG_FLOAT),
+          "operands have one dtype, of floats or int8, and scores are f32");
   require(c, v->attr[0] == (int64_t)v->dtype && v->dtype == (bytes ? NVM_I32 : nvg_compute_of(a->dtype)),
           "sums have another dtype");
   require(c, v->attr[1] >= 0 && v->attr[1] < NVM_NPRECISIONS, "no such precision");

@@ -161,10 +161,21 @@ static void two_layers(void) {
   out(h);
 }
 /* Three. */
-static void attention(void) { /* with 64 columns in one block the softmax is a head: maxima and sums alone are stored */
+/* float32 on a GPU: with 64 columns in one block the softmax is a head, and maxima and sums alone are stored. A CPU has
+   one kernel, without scores in memory; so has a GPU for 16 bits. */
+static void attention(void) {
   N q = X(16, 512, 64), k = X(16, 512, 64), v = X(16, 512, 64), s = mul(mm(q, turn(k)), w(0.125)),
     e = ex(sub(s, max_(s, 2, 1)));
   out(mm(dvd(e, sum(e, 2, 1)), v));
+}
+static void attention_of_halves(void) { /* 4096 queries and keys of 32 heads: four matrices of 33.6 MB */
+  N q = H(2, 16, 4096, 128), k = H(2, 16, 4096, 128), v = H(2, 16, 4096, 128);
+  out(mm(u(NVG_OP_SOFTMAX, mul(mm(q, turn(k)), w(0.088))), v));
+}
+static void attention_under_a_mask(void) { /* scores bounded by tanh, a mask for each head, heads in groups of 4 */
+  N q = X(2, 2, 4, 1024, 64), k = X(2, 2, 1, 1024, 64), v = X(2, 2, 1, 1024, 64), m = X(2, 4, 1, 1024),
+    s = add(mul(w(30), u(NVG_OP_TANH, mul(mm(q, turn(k)), w(0.125 / 30)))), m), e = ex(sub(s, max_(s, 4, 1)));
+  out(dvd(mm(e, v), sum(e, 4, 1)));
 }
 
 /* Bytes: 4096 x 1024 f32 are 16.78 MB, the square of 4096 67.11 MB, that of 1024 4.194 MB. */
@@ -206,7 +217,9 @@ static const struct pattern patterns[] = {
   { "both gradients", both_gradients, { 1, 1 }, 29.36e6 },
   { "gradient of a bias", bias_gradient, { 2, 2 }, 67.1e6 },
   { "training", training, { 6, 9 }, 145e6 },
-  { "attention", attention, { 3, 3 }, 58.85e6 },
+  { "attention", attention, { 3, 1 }, 58.85e6 },
+  { "attention of bfloat16", attention_of_halves, { 1, 1 }, 134.2e6 },
+  { "attention under a mask", attention_under_a_mask, { 3, 1 }, 279.1e6 },
   /* 4 bytes of each operand are read, 6 (12) written and read again; small passes share a launch */
   { "bf16x3", pieces, { 3, 1 }, 201.3e6 },
   { "bf16x3 q, k, v", qkv_in_pieces, { 2, 1 }, 167.8e6 },
