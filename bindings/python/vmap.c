@@ -90,7 +90,9 @@ static PyObject *mod_close(PyObject *m, PyObject *args) {
   int *at = read_axes(axes), bad = !at || nvp_gather(&g, arrays);
   nvm_array **out = bad ? NULL : PyMem_Calloc((size_t)g.n + 1, sizeof *out);
   if (!bad && !out) PyErr_NoMemory();
-  if (out && !nvp_check(p->st, nvm_vmap_close(out, p->v, g.a, at, (int)g.n))) r = wrap_all(p->st, out, (int)g.n);
+  int status = NVM_OK;
+  if (out) NVP_UNLOCKED(status, nvm_vmap_close(out, p->v, g.a, at, (int)g.n));
+  if (out && !nvp_ran(p->st, status)) r = wrap_all(p->st, out, (int)g.n);
   end_mapping(p);
   nvp_gather_free(&g);
   PyMem_Free(at), PyMem_Free(out);

@@ -218,9 +218,23 @@ nva_captured *nva_trace_inputs(int *n);      /* takes all hidden inputs; free th
 int64_t nva_number_bits(const nvm_array *a); /* the first 8 bytes of an argument that is a number; 0 for others */
 /* A generator that a trace draws from: hidden inputs of its state, and how many counters a call takes. */
 typedef struct nva_drawn { nvm_generator *of; nvg_node *state[NVG_STATE]; uint64_t counters; } nva_drawn;
-/* The trace's, made at the first draw; borrowed. NULL with a message, also in the body of a loop. */
+/* A status: an error in the body of a loop. */
+int nva_trace_can_draw(void);
+/* The trace's, made at the first draw; borrowed. NULL with a message. */
 nva_drawn *nva_trace_drawn(nvm_generator *g, int (*make)(nva_drawn *d, nvm_generator *g));
 nva_drawn *nva_trace_draws(int *n); /* takes all of them */
+int nva_trace_maps(void);           /* Is the trace that of a function over a batch? */
+/* A draw of such a function, which is drawn for all elements when the function has ended. All nodes are counted. */
+typedef struct nva_mapped_draw {
+  nvm_generator *of; /* counted */
+  nvm_draw what;
+  nvg_node *parameter[NVG_DRAW_PARAMETERS];
+  nvg_node *result; /* a placeholder, of the shape of one element's draw */
+  int nloop;        /* the loops that the function had made before it */
+} nva_mapped_draw;
+nva_mapped_draw *nva_trace_add_draw(void);             /* an empty one, borrowed until the next; NULL with a message */
+nva_mapped_draw *nva_trace_mapped_draws(int *n);       /* takes all of them */
+void nva_mapped_draws_free(nva_mapped_draw *d, int n); /* the list too */
 
 /* ---- random.c */
 void nva_drawn_take(const nva_drawn *d, int n, int64_t *words); /* the state of each, and its counters */

@@ -111,13 +111,17 @@ static void walk_operands(builder *b, const nvg_node *n, int stage) {
   walk(b, note_need, stage);
   clear_marks(b, 0);
 }
+/* Does a stage have to give it to the loop? Parameters are given by the caller, and constants are in their nodes. */
+static int is_made(const nvg_node *n) {
+  return atomic_load(&n->value) ? !n->weak : n->op != NVG_OP_LEAF && n->op != NVG_OP_CONST;
+}
 static void find_items(builder *b) {
   for (int k = 0; k < b->nloop; k++) {
     const nva_loop *l = b->loop[k];
     for (int i = 0; i < nva_loop_operands(l); i++) {
       nvg_node *n = l->operand[i];
       if (item_of(n)) note_need(b, item_of(n), k);
-      else if (!is_leaf(n) && n->op != NVG_OP_CONST) add_item(b, n, k, 0);
+      else if (is_made(n)) add_item(b, n, k, 0);
     }
     for (int i = 0; i < l->nresult; i++) add_item(b, l->result[i], k, 1);
   }

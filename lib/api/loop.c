@@ -9,20 +9,19 @@
 #include "graph/infer.h"
 #include "nvm/loop.h"
 
-enum { MOST = 3 }; /* functions of a loop */
 struct nvm_loop {
   nvm_ctx *ctx;
   nva_loop *loop;
   const char *const *names;
   int nparam;
-  nvm_array **param;     /* counted: the placeholders of the functions */
-  nvm_array **given;     /* counted: what the present function gets; a snapshot of each, since it may write to it */
-  int ngiven, first;     /* first: the number of the first of them among the parameters */
-  int stage;             /* functions that have ended */
-  int inner, outer;      /* the trace of the functions is open; one around it was opened with the loop */
-  int nout[MOST];        /* outputs of each function */
-  nvg_node **outs[MOST]; /* counted */
-  nvm_traced *run;       /* the loop as a function, once the traces have ended */
+  nvm_array **param;       /* counted: the placeholders of the functions */
+  nvm_array **given;       /* counted: what the present function gets; a snapshot of each, since it may write to it */
+  int ngiven, first;       /* first: the number of the first of them among the parameters */
+  int stage;               /* functions that have ended */
+  int inner, outer;        /* the trace of the functions is open; one around it was opened with the loop */
+  int nout[NVA_FUNCTIONS]; /* outputs of each function */
+  nvg_node **outs[NVA_FUNCTIONS]; /* counted */
+  nvm_traced *run;                /* the loop as a function, once the traces have ended */
 };
 
 static const char *const names[NVM_NLOOPS] = { "fori_loop", "while_loop", "cond", "scan" };
@@ -38,8 +37,17 @@ nva_loop *nva_loop_ref(nva_loop *l) {
   atomic_fetch_add(&l->refs, 1);
   return l;
 }
+static void free_source(nva_loop_source *s) {
+  if (!s) return;
+  free_nodes(s->param, s->nparam), free_nodes(s->cap, s->ncap);
+  for (int f = 0; f < NVA_FUNCTIONS; f++) free_nodes(s->out[f], s->nout[f]);
+  for (int i = 0; i < s->ninner; i++) nva_loop_unref(s->inner[i]);
+  nvb_free(s->inner);
+  nvb_free(s);
+}
 void nva_loop_unref(nva_loop *l) {
   if (!l || !nvb_let_go(&l->refs)) return;
+  free_source(l->source);
   nvm_traced_free(l->body), nvm_traced_free(l->other);
   free_nodes(l->operand, nva_loop_operands(l));
   free_nodes(l->result, l->nresult);
@@ -60,7 +68,7 @@ void nvm_loop_free(nvm_loop *l) {
   if (!l) return;
   free_arrays(l->given, l->ngiven);
   free_arrays(l->param, l->nparam);
-  for (int i = 0; i < MOST; i++) free_nodes(l->outs[i], l->nout[i]);
+  for (int i = 0; i < NVA_FUNCTIONS; i++) free_nodes(l->outs[i], l->nout[i]);
   end_traces(l); /* after what is of these traces */
   nvm_traced_free(l->run);
   nva_loop_unref(l->loop);
@@ -194,7 +202,7 @@ static int open_loop(nvm_loop *l, const nvm_loop_options *o, nvm_array *const *i
     l->outer = 1;
   }
   if (!status) status = add_operands(l, o, init);
-  if (!status) status = nva_trace_push();
+  if (!status) status = nva_trace_push(0);
   if (status) return status;
   l->inner = 1;
   return make_parameters(l);
@@ -334,7 +342,7 @@ static void gather_numbers(nvb_arena *a, void *arg) {
   NVB_VEC(nvg_node *) root = { 0 };
   int n;
   nva_loop *const *inner = nva_trace_loops(&n);
-  for (int f = 0; f < MOST; f++)
+  for (int f = 0; f < NVA_FUNCTIONS; f++)
     for (int i = 0; i < w->l->nout[f]; i++) NVB_PUSH(a, root, w->l->outs[f][i]);
   for (int k = 0; k < n; k++)
     for (int i = 0; i < nva_loop_operands(inner[k]); i++) NVB_PUSH(a, root, inner[k]->operand[i]);
@@ -378,6 +386,25 @@ static int make_body(nvm_loop *l, const closure *c) {
   if (!status) status = make_function(l, &p->body, c, b.out, b.nout);
   nvb_free(b.out);
   return status;
+}
+
+/* The functions as they were traced, for a function over a batch; their trace is open. A status. */
+static int keep_source(nvm_loop *l, const closure *c) {
+  int n;
+  nva_loop *const *inner = nva_trace_loops(&n);
+  nva_loop_source *s = l->loop->source = nvb_calloc(1, sizeof *s);
+  if (!s || !(s->param = nvb_calloc((size_t)c->given + 1, sizeof *s->param)) ||
+      !(s->cap = nvb_calloc((size_t)(c->n - c->given) + 1, sizeof *s->cap)) ||
+      !(s->inner = nvb_calloc((size_t)n + 1, sizeof *s->inner)))
+    return nvb_fail_memory();
+  for (int i = 0; i < c->given; i++) s->param[s->nparam++] = nvg_node_ref(c->node[i]);
+  for (int i = c->given; i < c->n; i++) s->cap[s->ncap++] = nvg_node_ref(c->node[i]);
+  for (int i = 0; i < n; i++) s->inner[s->ninner++] = nva_loop_ref(inner[i]);
+  for (int f = 0; f < NVA_FUNCTIONS; f++) {
+    if (!(s->out[f] = nvb_calloc((size_t)l->nout[f] + 1, sizeof *s->out[f]))) return nvb_fail_memory();
+    for (int i = 0; i < l->nout[f]; i++) s->out[f][s->nout[f]++] = nvg_node_ref(l->outs[f][i]);
+  }
+  return NVM_OK;
 }
 
 /* The operands for what the functions use from outside; the trace of the functions has ended. */
@@ -424,6 +451,7 @@ static int end_functions(nvm_loop *l) {
   closure c = { 0 };
   int status = find_closure(l, &c);
   if (!status) status = l->loop->kind == NVM_COND ? make_branches(l, &c) : make_body(l, &c);
+  if (!status && nva_trace_is_mapped()) status = keep_source(l, &c);
   free_arrays(l->given, l->ngiven);
   free_arrays(l->param, l->nparam);
   l->given = l->param = NULL;

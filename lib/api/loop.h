@@ -8,13 +8,27 @@
 #include "api/put.h"
 #include "nvm/loop.h"
 
+enum { NVA_FUNCTIONS = 3 }; /* the most functions of a loop: test, body, and test after it */
+
 /* An index into a carry whose element or row a step stores: `scale` * the loop's index + `offset`, or, if made >= 0,
    that output of the body. */
 typedef struct nva_at { int made; int64_t scale, offset; } nva_at;
 /* A store of one step: output `value` of the body becomes carry[at[0], ..., at[n - 1]]. */
 typedef struct nva_store { int carry, value, n; nva_at at[NVA_INDICES]; } nva_store;
 
-typedef struct nva_loop {
+typedef struct nva_loop nva_loop;
+/* The functions of a loop as they were traced, which a function over a batch keeps. All nodes are counted. */
+typedef struct nva_loop_source {
+  int nparam, ncap, ninner;
+  /* the index, the carries, a row of each x (of a cond: the index, which it has not, and its operands) */
+  nvg_node **param;
+  nvg_node **cap;          /* what stands for each capture */
+  int nout[NVA_FUNCTIONS]; /* outputs of each function */
+  nvg_node **out[NVA_FUNCTIONS];
+  nva_loop **inner; /* counted: the loops that the functions make, in order */
+} nva_loop_source;
+
+struct nva_loop {
   atomic_int refs;
   nvm_loop_kind kind;
   int ncarry, nx, ny, ncap; /* ncarry: of a cond its operands; ncap: hidden operands */
@@ -33,14 +47,16 @@ typedef struct nva_loop {
   nva_store *store; /* in the order of the writes */
   int64_t length;   /* scan */
   int reverse;
-} nva_loop;
+  nva_loop_source *source; /* owned; NULL: no function over a batch makes it */
+};
 const char *nva_loop_name(const nva_loop *l);
 static inline int nva_loop_operands(const nva_loop *l) { return l->nhead + l->ncarry + l->nx + l->ncap; }
 nva_loop *nva_loop_ref(nva_loop *l);
 void nva_loop_unref(nva_loop *l); /* NULL is fine */
 
 /* ---- trace.c: traces inside a trace, for bodies */
-int nva_trace_push(void);                       /* a status */
+int nva_trace_push(int maps);                   /* maps: for a function over a batch. A status */
+int nva_trace_is_mapped(void);                  /* Is this trace, or one around it, that of a function over a batch? */
 void nva_trace_pop(void);                       /* drops what the inner trace holds */
 int nva_trace_add_loop(nva_loop *l);            /* takes a reference on success; a status */
 nva_loop *const *nva_trace_loops(int *n);       /* the loops of this trace, in the order in which they were made */

@@ -173,11 +173,33 @@ static int check_draw(nvm_generator *g, nvm_draw what, nvm_dtype *t) {
                            : "float32 and float64",
                   nvg_dtype_name(*t));
 }
+void nva_mapped_draws_free(nva_mapped_draw *d, int n) {
+  for (int i = 0; i < n; i++) {
+    nvm_generator_free(d[i].of);
+    for (int k = 0; k < NVG_DRAW_PARAMETERS; k++) nvg_node_unref(d[i].parameter[k]);
+    nvg_node_unref(d[i].result);
+  }
+  nvb_free(d);
+}
+/* A function over a batch gets a placeholder, for which all elements draw when it has ended. */
+static nvg_node *draw_later(nvm_generator *g, nvm_draw what, nvg_node *const *parameter, const nvg_aval *shape) {
+  nvg_node *r = nvg_leaf_new(nvg_aval_ref(shape), NULL);
+  nva_mapped_draw *d = r ? nva_trace_add_draw() : NULL;
+  if (!d) return nvg_node_unref(r), NULL;
+  d->of = generator_ref(g);
+  d->what = what;
+  d->result = nvg_node_ref(r);
+  for (int i = 0; i < nvg_draw_parameters(what); i++) d->parameter[i] = nvg_node_ref(parameter[i]);
+  r->device = (uint8_t)nva_default_device();
+  return r;
+}
 static nvg_node *draw_node(nvm_generator *g, nvm_draw what, nvm_dtype t, nvm_array *const *given,
                            const nvg_aval *shape) {
   nvg_node *state[NVG_STATE] = { NULL }, *parameter[NVG_DRAW_PARAMETERS];
+  if (nva_tracing() && nva_trace_can_draw()) return NULL;
   for (int i = 0; i < nvg_draw_parameters(what); i++)
     if (!(parameter[i] = nva_node(given[i]))) return NULL;
+  if (nva_tracing() && nva_trace_maps()) return draw_later(g, what, parameter, shape);
   uint64_t counters = nvg_draw_counters(what, t, shape->size);
   int status = nva_tracing() ? state_in_trace(state, g, counters) : state_now(state, g, counters);
   nvg_node *r = status ? NULL : nvg_draw(what, t, state, parameter, shape);

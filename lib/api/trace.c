@@ -15,6 +15,9 @@ typedef struct trace {
   int nput, putcap, found; /* found: where the next search for a put begins */
   nva_drawn *drawn;
   int ndrawn, drawncap;
+  nva_mapped_draw *draw;
+  int ndraw, drawcap;
+  int maps;             /* it is that of a function over a batch */
   struct trace *around; /* a body is traced inside another trace */
 } trace;
 static _Thread_local trace now;
@@ -60,6 +63,7 @@ static void end_trace(void) {
   for (int i = 0; i < ended.nloop; i++) nva_loop_unref(ended.loop[i]);
   for (int i = 0; i < ended.nput; i++) free_put(&ended.put[i]);
   nva_drawn_free(ended.drawn, ended.ndrawn);
+  nva_mapped_draws_free(ended.draw, ended.ndraw);
   nvb_free(ended.at), nvb_free(ended.loop), nvb_free(ended.put);
 }
 static void begin_trace(trace *around) {
@@ -82,12 +86,19 @@ int nvm_trace_end(nvm_ctx *ctx) {
 }
 
 /* ---- traces of bodies */
-int nva_trace_push(void) {
+int nva_trace_push(int maps) {
   trace *around = nvb_alloc(sizeof *around);
   if (!around) return nvb_fail_memory();
   *around = now;
   begin_trace(around);
+  now.maps = maps;
   return NVM_OK;
+}
+int nva_trace_maps(void) { return now.maps; }
+int nva_trace_is_mapped(void) {
+  int maps = 0;
+  for (const trace *t = &now; t; t = t->around) maps |= t->maps;
+  return maps;
 }
 void nva_trace_pop(void) { end_trace(); }
 int nvm_trace_adopt(nvm_array *a) {
@@ -122,18 +133,35 @@ const nva_put *nva_trace_put(const nvg_node *n) {
     if (now.put[i].whole == n) return now.found = i ? i - 1 : i, &now.put[i];
   return NULL;
 }
+int nva_trace_can_draw(void) {
+  const trace *t = &now;
+  while (t->maps) t = t->around;
+  if (!t->around) return NVM_OK;
+  return nvb_fail(NVM_ERR_UNSUPPORTED,
+                  "[random] the function of a loop cannot draw, since its steps would draw the same; "
+                  "draw for all steps in front of it, and give each its part");
+}
 nva_drawn *nva_trace_drawn(nvm_generator *g, int (*make)(nva_drawn *d, nvm_generator *g)) {
-  if (now.around)
-    return nvb_fail(NVM_ERR_UNSUPPORTED,
-                    "[random] the function of a loop or of vmap cannot draw, since its steps would draw the same; "
-                    "draw for all steps in front of it, and give each its part"),
-           NULL;
   for (int i = 0; i < now.ndrawn; i++)
     if (now.drawn[i].of == g) return &now.drawn[i];
   nva_drawn *at = room_in(now.drawn, now.ndrawn, &now.drawncap, sizeof *at);
   if (!at) return NULL;
   now.drawn = at;
   return make(&at[now.ndrawn], g) ? NULL : &now.drawn[now.ndrawn++];
+}
+nva_mapped_draw *nva_trace_add_draw(void) {
+  nva_mapped_draw *at = room_in(now.draw, now.ndraw, &now.drawcap, sizeof *at);
+  if (!at) return NULL;
+  now.draw = at;
+  now.draw[now.ndraw] = (nva_mapped_draw){ .nloop = now.nloop };
+  return &now.draw[now.ndraw++];
+}
+nva_mapped_draw *nva_trace_mapped_draws(int *n) {
+  nva_mapped_draw *at = now.draw;
+  *n = now.ndraw;
+  now.draw = NULL;
+  now.ndraw = now.drawcap = 0;
+  return at;
 }
 nva_drawn *nva_trace_draws(int *n) {
   nva_drawn *at = now.drawn;

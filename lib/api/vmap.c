@@ -2,11 +2,20 @@
    Never evaluates anything. */
 #include "nvm/vmap.h"
 #include <string.h>
-#include "api/loop.h"
+#include "api/mapping.h"
 #include "base/mem.h"
-#include "graph/batch.h"
 #include "graph/infer.h"
 
+/* What the function made, while it is made that of all elements. */
+typedef struct ending {
+  nva_mapping m;
+  nva_captured *cap; /* arrays from outside, and what stands for them; both counted */
+  nvg_node **made;   /* counted: the outputs */
+  nva_loop **loop;   /* counted */
+  nva_mapped_draw *draw;
+  int ncap, nout, nloop, ndraw;
+  int loops, draws; /* those that have been mapped */
+} ending;
 struct nvm_vmap_trace {
   nvm_ctx *ctx;
   int n, nparam, ngiven;
@@ -16,6 +25,7 @@ struct nvm_vmap_trace {
   uint8_t *mapped;
   nvm_array **param; /* counted: a placeholder of each input */
   nvm_array **given; /* counted: what the function gets; a snapshot of each, since it may write to it */
+  ending end;
 };
 
 /* Is the function's trace open, and the innermost one of this thread? */
@@ -23,6 +33,15 @@ static int is_open(const nvm_vmap_trace *v) { return v->trace && v->trace == nva
 static void end_trace(nvm_vmap_trace *v) {
   if (is_open(v)) nva_trace_pop();
   v->trace = 0;
+}
+static void end_ending(ending *e) {
+  nva_mapping_end(&e->m);
+  for (int i = 0; i < e->ncap; i++) nvm_array_unref(e->cap[i].array), nvg_node_unref(e->cap[i].node);
+  for (int i = 0; i < e->nout; i++) nvg_node_unref(e->made[i]);
+  for (int i = 0; i < e->nloop; i++) nva_loop_unref(e->loop[i]);
+  nva_mapped_draws_free(e->draw, e->ndraw);
+  nvb_free(e->cap), nvb_free(e->made), nvb_free(e->loop);
+  *e = (ending){ 0 };
 }
 static void free_arrays(nvm_array **a, int n) {
   for (int i = 0; a && i < n; i++) nvm_array_unref(a[i]);
@@ -33,6 +52,7 @@ void nvm_vmap_free(nvm_vmap_trace *v) {
   free_arrays(v->given, v->ngiven);
   free_arrays(v->param, v->nparam);
   end_trace(v); /* after what is of this trace */
+  end_ending(&v->end);
   for (int i = 0; v->in && i < v->n; i++) nvg_node_unref(v->in[i]);
   nvb_free(v->in), nvb_free(v->mapped);
   nva_ctx_unref(v->ctx);
@@ -40,20 +60,6 @@ void nvm_vmap_free(nvm_vmap_trace *v) {
 }
 
 /* ---- inputs */
-/* n with its dimension `from` moved to `to`. Takes n; NULL passes through. */
-static nvg_node *move_axis(nvm_ctx *ctx, nvg_node *n, int from, int to) {
-  int64_t axes[NVM_MAX_RANK], at = 0;
-  if (!n || from == to) return n;
-  int rank = n->aval->rank;
-  for (int d = 0; d < rank; d++) {
-    if (at == from) at++;
-    axes[d] = d == to ? from : at++;
-  }
-  nvg_attr order = { .name = "axes", .kind = 'I', .is = axes, .n = rank };
-  nvg_node *r = nvg_apply(NVG_OP_PERMUTE_DIMS, &n, 1, &order, 1, ctx->default_float);
-  nvg_node_unref(n);
-  return r;
-}
 /* The axis of a batch in an array of this rank, in *at. A status. */
 static int find_axis(int *at, const char *what, int i, int axis, int rank) {
   *at = axis < 0 ? axis + rank : axis;
@@ -76,7 +82,7 @@ static int add_input(nvm_vmap_trace *v, int i, nvm_array *a, int axis) {
                     (long long)extent, axis, (long long)v->size);
   v->size = extent;
   v->mapped[i] = 1;
-  v->in[i] = move_axis(v->ctx, n, at, 0);
+  v->in[i] = nva_move_axis(v->ctx, n, at, 0);
   return v->in[i] ? NVM_OK : nvb_status();
 }
 static int add_inputs(nvm_vmap_trace *v, nvm_array *const *in, const int *axes, int n) {
@@ -109,7 +115,7 @@ static int make_parameters(nvm_vmap_trace *v) {
 }
 static int open_trace(nvm_vmap_trace *v, nvm_array *const *in, const int *axes, int n) {
   int status = add_inputs(v, in, axes, n);
-  if (!status) status = nva_trace_push();
+  if (!status) status = nva_trace_push(1);
   if (status) return status;
   v->trace = nva_thread_trace();
   return make_parameters(v);
@@ -137,25 +143,7 @@ int nvm_vmap_inputs(nvm_array *const **in, int *nin, nvm_vmap_trace *v) {
 }
 
 /* ---- outputs */
-/* What nodes of the function's trace stand for outside of it: placeholders of the inputs, and arrays from outside. */
-typedef struct standing {
-  nvg_stand *stand;
-  nvm_array **array; /* counted: of those from outside */
-  nvg_node **made;   /* counted: what the function made */
-  int n, nout;
-} standing;
-static void end_standing(standing *s) {
-  for (int i = 0; i < s->n; i++) {
-    if (s->array[i]) nvg_node_unref((nvg_node *)s->stand[i].placeholder);
-    nvm_array_unref(s->array[i]);
-  }
-  for (int i = 0; i < s->nout; i++) nvg_node_unref(s->made[i]);
-  nvb_free(s->stand), nvb_free(s->array), nvb_free(s->made);
-}
-static int check_trace(const nvm_vmap_trace *v) {
-  int nloop;
-  nva_trace_loops(&nloop);
-  if (nloop) return nvb_fail(NVM_ERR_UNSUPPORTED, "[vmap] the function contains a loop, which cannot be mapped");
+static int check_writes(const nvm_vmap_trace *v) {
   for (int i = 0; i < v->ngiven; i++)
     if (!nvm_is_same(v->given[i], v->param[i]))
       return nvb_fail(NVM_ERR_STATE,
@@ -165,7 +153,7 @@ static int check_trace(const nvm_vmap_trace *v) {
   return NVM_OK;
 }
 /* An output as a node; numbers become arrays of their default dtype. */
-static int take_output(standing *s, nvm_ctx *ctx, nvm_array *a) {
+static int take_output(ending *e, nvm_ctx *ctx, nvm_array *a) {
   if (!a) return nva_null("vmap", "output of the function");
   nvg_node *n = nvg_node_ref(nva_node(a));
   if (n && n->weak) {
@@ -175,22 +163,27 @@ static int take_output(standing *s, nvm_ctx *ctx, nvm_array *a) {
     n = r;
   }
   if (!n) return nvb_status();
-  s->made[s->nout++] = n;
+  e->made[e->nout++] = n;
   return NVM_OK;
 }
-static int take_trace(standing *s, const nvm_vmap_trace *v, nvm_array *const *outs, int nout) {
-  int ncap, status = check_trace(v);
-  if (!(s->made = nvb_calloc((size_t)nout + 1, sizeof *s->made))) return nvb_fail_memory();
-  for (int i = 0; i < nout && !status; i++) status = take_output(s, v->ctx, outs[i]);
-  const nva_captured *at = nva_trace_captured(&ncap);
-  s->stand = nvb_calloc((size_t)(v->n + ncap) + 1, sizeof *s->stand);
-  s->array = nvb_calloc((size_t)(v->n + ncap) + 1, sizeof *s->array);
-  if (!s->stand || !s->array) return nvb_fail_memory();
-  for (int i = 0; i < v->n; i++) s->stand[s->n++] = (nvg_stand){ v->param[i]->node, v->in[i], v->mapped[i] };
-  for (int i = 0; i < ncap; i++) {
-    s->array[s->n] = nvm_array_ref(at[i].array);
-    s->stand[s->n++].placeholder = nvg_node_ref(at[i].node);
-  }
+static int take_loops(ending *e) {
+  int n;
+  nva_loop *const *loop = nva_trace_loops(&n);
+  if (!(e->loop = nvb_calloc((size_t)n + 1, sizeof *e->loop))) return nvb_fail_memory();
+  for (; e->nloop < n; e->nloop++) e->loop[e->nloop] = nva_loop_ref(loop[e->nloop]);
+  e->draw = nva_trace_mapped_draws(&e->ndraw);
+  return NVM_OK;
+}
+/* Takes what the trace holds, of which inputs stand for what was given. */
+static int take_trace(nvm_vmap_trace *v, nvm_array *const *outs, int nout) {
+  ending *e = &v->end;
+  int status = check_writes(v);
+  e->m = (nva_mapping){ .ctx = v->ctx, .size = v->size };
+  if (!status && !(e->made = nvb_calloc((size_t)nout + 1, sizeof *e->made))) status = nvb_fail_memory();
+  for (int i = 0; i < nout && !status; i++) status = take_output(e, v->ctx, outs[i]);
+  for (int i = 0; i < v->n && !status; i++) status = nva_mapping_add(&e->m, v->param[i]->node, v->in[i], v->mapped[i]);
+  if (!status) status = take_loops(e);
+  e->cap = nva_trace_inputs(&e->ncap);
   return status;
 }
 /* Puts the batch of a result along its axis, as a new array. NULL with a message. Takes n. */
@@ -201,32 +194,39 @@ static nvm_array *give_output(const nvm_vmap_trace *v, nvg_node *n, int batched,
     nvg_node_unref(n);
     return nvb_fail(NVM_ERR_VALUE, "[vmap] output %d differs between the elements, and has no axis for them", i), NULL;
   }
-  if (!batched && n->aval->rank < NVM_MAX_RANK) {
-    int64_t shape[NVM_MAX_RANK] = { v->size };
-    if (n->aval->rank) memcpy(shape + 1, n->aval->shape, sizeof *shape * (size_t)n->aval->rank);
-    nvg_attr to = { .name = "shape", .kind = 'I', .is = shape, .n = n->aval->rank + 1 };
-    nvg_node *r = nvg_apply(NVG_OP_BROADCAST_TO, &n, 1, &to, 1, v->ctx->default_float);
-    nvg_node_unref(n);
-    if (!(n = r)) return NULL;
-  }
+  if (!(n = nva_spread(&v->end.m, n, batched))) return NULL;
   if (find_axis(&at, "output", i, axis, n->aval->rank)) return nvg_node_unref(n), NULL;
-  return nva_array_new(v->ctx, move_axis(v->ctx, n, 0, at));
+  return nva_array_new(v->ctx, nva_move_axis(v->ctx, n, 0, at));
+}
+/* Maps the loops and draws that are left, in the order in which the function made them. */
+static int map_loops(ending *e) {
+  int status = NVM_OK;
+  while (!status && (e->draws < e->ndraw || e->loops < e->nloop)) {
+    int draws = e->draws < e->ndraw && e->draw[e->draws].nloop <= e->loops;
+    if (draws && !(status = nva_map_draw(&e->m, &e->draw[e->draws]))) e->draws++;
+    if (!draws && !(status = nva_map_loop(&e->m, e->loop[e->loops]))) e->loops++;
+  }
+  return status;
+}
+static int map_captured(ending *e) {
+  int status = NVM_OK;
+  for (int i = 0; i < e->ncap && !status; i++)
+    status = nva_mapping_add(&e->m, e->cap[i].node, nva_node(e->cap[i].array), 0);
+  return status;
 }
 /* The function's trace has ended. */
-static int make_outputs(nvm_array **out, const nvm_vmap_trace *v, standing *s, const int *axes) {
-  for (int i = v->n; i < s->n; i++)
-    if (!(s->stand[i].by = nva_node(s->array[i]))) return nvb_status();
-  nvg_node **made = nvb_calloc((size_t)s->nout + 1, sizeof *made);
-  uint8_t *batched = nvb_calloc((size_t)s->nout + 1, 1);
-  nvg_batch b = { s->stand, s->n, v->size, v->ctx->default_float };
-  int status = made && batched ? nvg_batch_nodes(made, batched, s->made, s->nout, &b) : nvb_fail_memory(), n = 0;
-  for (; !status && n < s->nout; n++) {
+static int make_outputs(nvm_array **out, const nvm_vmap_trace *v, const int *axes) {
+  const ending *e = &v->end;
+  nvg_node **made = nvb_calloc((size_t)e->nout + 1, sizeof *made);
+  uint8_t *batched = nvb_calloc((size_t)e->nout + 1, 1);
+  int status = made && batched ? nva_map_nodes(made, batched, e->made, e->nout, &e->m) : nvb_fail_memory(), n = 0;
+  for (; !status && n < e->nout; n++) {
     out[n] = give_output(v, made[n], batched[n], n, axes ? axes[n] : 0);
     made[n] = NULL;
     if (!out[n]) status = nvb_status();
   }
-  for (int i = 0; made && i < s->nout; i++) nvg_node_unref(made[i]);
-  for (int i = 0; status && i < s->nout; i++) nvm_array_unref(out[i]), out[i] = NULL;
+  for (int i = 0; made && i < e->nout; i++) nvg_node_unref(made[i]);
+  for (int i = 0; status && i < e->nout; i++) nvm_array_unref(out[i]), out[i] = NULL;
   nvb_free(made), nvb_free(batched);
   return status;
 }
@@ -234,15 +234,19 @@ int nvm_vmap_close(nvm_array **out, nvm_vmap_trace *v, nvm_array *const *outs, c
   if (!v || (nout > 0 && (!out || !outs)))
     return nva_missing("vmap_close", !v ? "trace" : out ? "list of outputs" : "pointer for the results");
   for (int i = 0; i < nout; i++) out[i] = NULL;
-  if (!is_open(v))
+  int again = !v->trace && v->end.m.ctx, status = NVM_OK;
+  if (!again && !is_open(v))
     return nvb_fail(NVM_ERR_STATE, v->trace
                                        ? "[vmap_close] another trace is open inside the function's, or in its place"
                                        : "[vmap_close] the function has ended");
-  standing s = { 0 };
-  int status = take_trace(&s, v, outs, nout < 0 ? 0 : nout);
-  end_trace(v);
-  if (!status) status = make_outputs(out, v, &s, out_axes);
-  end_standing(&s);
+  if (!again) {
+    status = take_trace(v, outs, nout < 0 ? 0 : nout);
+    end_trace(v);
+    if (!status) status = map_captured(&v->end);
+  }
+  if (!status) status = map_loops(&v->end);
+  if (!status) status = make_outputs(out, v, out_axes);
+  if (status != NVM_ERR_INTERRUPTED) end_ending(&v->end);
   return status;
 }
 

@@ -135,6 +135,16 @@ static nvg_node *take_from_one(batcher *t, const nvg_node *n, item *const *x) {
   nvg_node *r = make_node(t, n, NVG_OP_GATHER, n->aval->dtype, rank, flat, in, 2, n->attr, n->nattr);
   return nvg_xpermute(&t->call, r ? nvg_xreshape(&t->call, r, rank + 1, apart) : NULL, back);
 }
+/* Positions that elements use which are not masked, and 0 for the others; those that all share are 0 if all are. */
+static nvg_node *mask_positions(batcher *t, const item *x) {
+  nvg_call *c = &t->call;
+  nvg_node *n = x->is, *used = t->b->mask;
+  int64_t ones[NVM_MAX_RANK + 1];
+  for (int d = 0; d < n->aval->rank; d++) ones[d] = d || !x->batched ? 1 : t->b->size;
+  if (!x->batched) used = nvg_xreduce(c, NVG_OP_ANY, used, 1, 0);
+  used = nvg_xexpand(c, nvg_xreshape(c, used, n->aval->rank, ones), n->aval->rank, n->aval->shape);
+  return nvg_x3(c, NVG_OP_WHERE, used, n, nvg_xint(c, 0));
+}
 static nvg_node *batch_gather(batcher *t, const nvg_node *n, item *const *x) {
   if (!x[0]->batched && t->b->size) return take_from_one(t, n, x);
   return shift_axes(t, n, x, 1);
@@ -260,17 +270,30 @@ static nvg_node *batch_node(batcher *t, const nvg_node *n, item *const *x) {
 }
 
 /* ---- the walk */
+/* The operand that has positions in another, the last one of a gather and of a scatter. */
+static int is_position(const nvg_node *n, int i) {
+  nvg_vkind k = nvg_op_vkind((nvg_op)n->op);
+  return (k == NVG_VGATHER || k == NVG_VSCATTER) && i == n->nin - 1;
+}
+static item *operand_item(batcher *t, const nvg_node *n, int i) {
+  item *x = find_item(t, n->in[i]);
+  if (!t->b->mask || !is_position(n, i)) return x;
+  item *masked = NVB_NEW(t->arena, item);
+  *masked = (item){ x->of, mask_positions(t, x), x->batched };
+  if (!masked->is) nvb_throw(t->arena, nvb_status(), "%s", nvb_message());
+  return masked;
+}
 static void end_node(batcher *t, nvg_node *n) {
   item **x = NVB_NEWN(t->arena, item *, n->nin + 1);
   nvg_node **in = NVB_NEWN(t->arena, nvg_node *, n->nin + 1), *r = n;
   int batched = 0, changed = 0;
+  t->call.op = (nvg_op)n->op;
   for (int i = 0; i < n->nin; i++) {
-    x[i] = find_item(t, n->in[i]);
+    x[i] = operand_item(t, n, i);
     in[i] = x[i]->is;
     batched |= x[i]->batched;
     changed |= in[i] != n->in[i];
   }
-  t->call.op = (nvg_op)n->op;
   if (batched) r = batch_node(t, n, x);
   else if (changed)
     r = make_node(t, n, (nvg_op)n->op, n->aval->dtype, n->aval->rank, n->aval->shape, in, n->nin, n->attr, n->nattr);

@@ -11,6 +11,9 @@ typedef struct nvg_batch {
   int nstand;
   int64_t size; /* of the batch */
   nvm_dtype default_float;
+  /* NULL, or bools, one for each element: where it is false, the values are not used, and positions out of range are no
+     errors */
+  nvg_node *mask;
 } nvg_batch;
 /* Computes the n nodes `of` for each element of the batch. Writes new references to `out`, with the batch in front
    where is_batched[i] is set to 1; where it is 0, the node does not depend on the batch. Nothing is evaluated. Returns

@@ -200,7 +200,8 @@ char nvg_weak_kind(const nvg_node *w);
 nvg_node *nvg_weak_parameter(char kind, int64_t bits);
 /* 1 if some integers of its kind would not have the same results */
 int nvg_weak_asked(const nvg_node *p);
-int nvg_weak_takes(const nvg_node *p, int64_t bits); /* 1 if that integer has the same results */
+int nvg_weak_takes(const nvg_node *p, int64_t bits);   /* 1 if that integer has the same results */
+void nvg_weak_narrow(nvg_node *p, const nvg_node *as); /* p takes no integers that `as` does not take */
 /* Returns a status: NVM_ERR_OVERFLOW if w is an integer out of range of t. */
 int nvg_weak_fits(const char *who, nvg_node *w, nvm_dtype t);
 

@@ -67,6 +67,9 @@ static void narrow_ranks(nvg_node *w, int64_t low, int64_t high) {
   if (low > w->attr[LOW]) w->attr[LOW] = low;
   if (high < w->attr[HIGH]) w->attr[HIGH] = high;
 }
+void nvg_weak_narrow(nvg_node *p, const nvg_node *as) {
+  if (nvg_weak_asked(as)) narrow_ranks(p, as->attr[LOW], as->attr[HIGH]);
+}
 
 int nvg_weak_side(nvg_node *w, nvm_dtype t) {
   if (!is_weak_integer(w)) return 0;

@@ -3,6 +3,7 @@
 #include <string.h>
 #include "../suite.h"
 #include "nvm/loop.h"
+#include "nvm/random.h"
 
 static nvm_ctx *ctx;
 static nvm_scope *scope;
@@ -92,6 +93,38 @@ START_TEST(callbacks_that_fail) {
 }
 END_TEST
 
+FN(not_yet_large) { /* a test of a while_loop */
+  UNUSED;
+  out[0] = nvm_any(nvm_less(in[0], nvm_float(10)), NULL, 0, 0);
+  return NVM_OK;
+}
+FN(doubled_and_one_more) {
+  UNUSED;
+  out[0] = nvm_add(nvm_mul(in[0], nvm_float(2)), nvm_float(1));
+  return NVM_OK;
+}
+FN(grown_and_drawn) { /* each element until it is large enough, then a number below 1 */
+  nvm_array *grown;
+  UNUSED;
+  int status = nvm_while_loop(&grown, c, not_yet_large, doubled_and_one_more, NULL, in, 1);
+  if (status) return status;
+  out[0] = nvm_add(nvm_floor(nvm_random(user, NVM_F64, 0, NULL)), grown);
+  nvm_array_unref(grown);
+  return NVM_OK;
+}
+START_TEST(loops_and_draws) {
+  nvm_generator *g;
+  nvm_generator_state state;
+  ck_assert(!nvm_generator_new(&g, ctx, 3));
+  nvm_array *in = counted(4, 1), *column = nvm_sum(in, (int[]){ 1 }, 1, 0), *out;
+  ck_assert_msg(!nvm_vmap(&out, NULL, 1, ctx, grown_and_drawn, g, &column, NULL, 1), "%s", nvm_last_error());
+  holds(out, 4, (double[]){ 15, 15, 11, 15 });
+  ck_assert(!nvm_generator_state_get(&state, g) && state.counter);
+  nvm_array_unref(out);
+  nvm_generator_free(g);
+}
+END_TEST
+
 START_TEST(nothing_stays) {
   nvm_counters before = { 0 }, after;
   for (int times = 0; times < 3; times++) {
@@ -100,6 +133,12 @@ START_TEST(nothing_stays) {
     ck_assert(!nvm_vmap(&out, NULL, 1, ctx, squares_each, NULL, &in, NULL, 1));
     ck_assert(!nvm_eval(&out, 1));
     nvm_array_unref(out);
+    nvm_generator *g;
+    nvm_array *column = nvm_sum(in, (int[]){ 1 }, 1, 0);
+    ck_assert(!nvm_generator_new(&g, ctx, 3));
+    ck_assert(!nvm_vmap(&out, NULL, 1, ctx, grown_and_drawn, g, &column, NULL, 1) && !nvm_eval(&out, 1));
+    nvm_array_unref(out);
+    nvm_generator_free(g);
     ck_assert(!nvm_scope_close(s) && !nvm_counters_get(&after, NVM_COUNTERS_VERSION));
     if (!times) before = after;
   }
@@ -107,4 +146,5 @@ START_TEST(nothing_stays) {
 }
 END_TEST
 
-SUITE_WITH("vmap", set_up, tear_down, values_and_axes, inside_itself, callbacks_that_fail, nothing_stays)
+SUITE_WITH("vmap", set_up, tear_down, values_and_axes, inside_itself, callbacks_that_fail, loops_and_draws,
+           nothing_stays)

@@ -592,6 +592,34 @@ def test_carries_keep_dtype_and_shape():
     )
 
 
+@pytest.mark.parametrize("jitted", [False, True], ids=["eager", "jit"])
+def test_arrays_with_values_that_the_trace_makes(jitted):
+    """Bounds, predicates, carries, rows and what bodies use: made of NumPy's arrays while a function is traced."""
+    made = lambda: nvm.asarray(np.arange(3.0) + 1)  # noqa: E731
+
+    def f(v):
+        used = made()
+        a = nvm.fori_loop(nvm.asarray(1), nvm.asarray(4), lambda i, c: c * 0.5 + used, v)
+        b = nvm.fori_loop(0, 2, lambda i, c: c * 2, made()) + v
+        c, rows = nvm.scan(lambda c, x: (c + x, c), v[0], made())
+        d = nvm.cond(nvm.asarray(True), lambda v: v + used, lambda v: v, v)
+        e = nvm.cond(nvm.asarray(False), lambda v: v + used, lambda v: v * 3, v)
+
+        def nested(i, c):
+            inside = made()
+            return nvm.fori_loop(0, 2, lambda j, c: c + inside * used, c)
+
+        return a, b, c, rows, d, e, nvm.fori_loop(0, 2, nested, v)
+
+    x, w = np.asarray([3.0, -1.0, 0.5]), np.arange(3.0) + 1
+    a = x
+    for _ in range(3):
+        a = a * 0.5 + w
+    want = a, w * 4 + x, x[0] + 6, x[0] + np.asarray([0, 1, 3]), x + w, x * 3, x + 4 * w * w
+    for got, value in zip((nvm.jit(f) if jitted else f)(nvm.asarray(x)), want, strict=True):
+        np.testing.assert_array_equal(np.asarray(got), value)
+
+
 def test_a_body_does_not_write_to_what_is_outside():
     x, y = nvm.zeros(3), nvm.zeros(3)
 

@@ -59,9 +59,14 @@ def vmap(fun, in_axes=0, out_axes=0):
 
     fun is called once, with arrays of one dimension less that have no values, and its graph is made one of all elements
     at once: nothing is looped over, and a product with a matrix that all elements share becomes one matrix product. So
-    it works inside nvm.jit, and vmap(vmap(f)) as well. fun may not write to its arguments, draw random numbers, or
-    contain a loop of nvm.fori_loop and its kind. TypeError, ValueError or IndexError if axes do not fit the arguments,
-    or if the extents of the batch differ.
+    it works inside nvm.jit, and vmap(vmap(f)) as well. fun may not write to its arguments.
+
+    A loop of nvm.fori_loop and its kind takes its steps for all elements together, as many as the element that needs
+    the most; those that are done keep their values. A cond whose predicate differs between the elements computes both
+    branches. A draw of random numbers of shape s is one of shape (batch, *s): each element has numbers of its own.
+
+    TypeError, ValueError or IndexError if axes do not fit the arguments, or if the extents of the batch differ.
+    NotImplementedError if the function of a loop draws.
 
     >>> import nvm
     >>> nvm.vmap(lambda row: row.sum())(nvm.asarray([[1, 2], [3, 4]]))
