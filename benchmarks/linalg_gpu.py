@@ -127,6 +127,14 @@ def small_inv(count, n, t):
     return (normal(count, n, n, t=t),), t, lambda w, x: w.la.inv(x)
 
 
+def small_det(count, n, t):
+    return (normal(count, n, n, t=t),), t, lambda w, x: w.la.det(x)
+
+
+def small_slogdet(count, n, t):
+    return (normal(count, n, n, t=t),), t, lambda w, x: tuple(w.la.slogdet(x))
+
+
 def small_qr(count, n, t):
     return (normal(count, n, n, t=t),), t, lambda w, x: tuple(w.la.qr(x))
 
@@ -164,7 +172,16 @@ for t in ("bfloat16", "float32"):
     ROWS[f"A @ B.T, 8192, {t}"] = lambda t=t: full(part(8192), t)
 for t in ("float32", "float64"):
     for count, n in ((100_000, 16), (100_000, 4), (100_000, 7), (20_000, 32), (100, 16), (1, 16)):
-        for f in (small_cholesky, small_solve, small_inv, small_svdvals, small_qr, small_eigh):
+        for f in (
+            small_cholesky,
+            small_solve,
+            small_inv,
+            small_det,
+            small_slogdet,
+            small_svdvals,
+            small_qr,
+            small_eigh,
+        ):
             name = f"{f.__name__[6:]}, {count:,} of {n} x {n}, {t}"
             ROWS[name] = lambda f=f, count=count, n=n, t=t: f(part(count) if count > 1 else 1, n, t)
     for f in ("svd", "eigh", "qr"):

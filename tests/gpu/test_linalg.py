@@ -368,6 +368,32 @@ def test_inverses_of_small_matrices(n, t, device):
 
 @pytest.mark.emulated(one_in=2)
 @pytest.mark.parametrize(
+    "n, t",
+    [
+        (1, "float32"),
+        (2, "complex128"),
+        (3, "complex64"),
+        (8, "float64"),
+        (16, "complex128"),
+        (31, "complex64"),
+        (32, "float32"),
+    ],
+)
+def test_factors_of_small_matrices(n, t, on):
+    test_factor.test_factors_of_many_small_matrices(n, t)
+
+
+@pytest.mark.parametrize("t", ["float64", "complex64"])
+def test_factors_of_one_small_matrix_for_many_sides(t, device):
+    """The factors are a value of their own, of the transposed matrix."""
+    rng = np.random.default_rng(5)
+    a, b = random(rng, (7, 7), t), random(rng, (4, 7, 2), t)
+    x = back(la.solve(nvm.asarray(a, device=device), nvm.asarray(b, device=device)), device)
+    small(a @ x - b, norm(a) * norm(x), 7, eps(a))
+
+
+@pytest.mark.emulated(one_in=2)
+@pytest.mark.parametrize(
     "n, k, t", [(513, 1, "f"), (1100, 7, "f"), (513, 1, "D"), (2000, 3, "D"), (530, 7, "d"), (5000, 3, "d")]
 )
 def test_substitution_by_blocks(n, k, t, device):

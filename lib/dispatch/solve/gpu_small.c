@@ -1,4 +1,4 @@
-/* Small matrices on a GPU by the project's own kernel, whose source is small_matrices.cu: Cholesky factors,
+/* Small matrices on a GPU by the project's own kernel, whose source is small_matrices.cu: Cholesky factors, LU,
    solutions and inverses, Q and R, singular values, eigenvalues and eigenvectors of Hermitian matrices. Decides
    which matrices are small, and what the kernel is compiled for. */
 #include <string.h>
@@ -57,9 +57,11 @@ static layout layout_of(const nvd_solver_solution *s) {
 int nvd_gpu_is_small(const nvf_routine *r) {
   const nvf_operand *x = &r->in[0], *y = &r->in[r->nin - 1];
   int known = r->op == NVG_OP_CHOLESKY_FACTOR || r->op == NVG_OP_SOLVED || r->op == NVG_OP_ORTHOGONAL ||
-              r->op == NVG_OP_HERMITIAN || (r->op == NVG_OP_SINGULAR && r->attr[0] == NVG_VALUES);
+              r->op == NVG_OP_FACTORS || r->op == NVG_OP_HERMITIAN ||
+              (r->op == NVG_OP_SINGULAR && r->attr[0] == NVG_VALUES);
   if (!known) return 0;
   int64_t m = x->shape[x->rank - 2], n = x->shape[x->rank - 1], most = m > n ? m : n;
+  if (r->op == NVG_OP_FACTORS && m != n) return 0;
   return m && n && y->shape[y->rank - 1] && most <= SMALL && most * nvg_size(x->type) <= IN_REGISTERS;
 }
 
@@ -67,6 +69,7 @@ static const char *kind_of(const nvf_routine *r) {
   switch (r->op) {
   case NVG_OP_CHOLESKY_FACTOR: return "CHOLESKY";
   case NVG_OP_SOLVED: return r->nin > 1 ? "SOLVE" : "INVERSE";
+  case NVG_OP_FACTORS: return "FACTORS";
   case NVG_OP_ORTHOGONAL: return "ORTHOGONAL";
   case NVG_OP_HERMITIAN: return "HERMITIAN";
   default: return "SINGULAR";
@@ -77,6 +80,7 @@ static const char *kind_of(const nvf_routine *r) {
 static void print_parts(nvb_text *t, const nvd_solver_solution *s) {
   int64_t q, r;
   if (s->r.op == NVG_OP_HERMITIAN) nvb_print(t, "#define VECTORS %d\n", s->r.attr[0] != NVG_VALUES);
+  if (s->r.op == NVG_OP_FACTORS) nvb_print(t, "#define PLAIN %d\n#define TURNED %d\n", NVG_LU_PLAIN, NVG_LU_TURNED);
   if (s->r.op != NVG_OP_ORTHOGONAL) return;
   find_parts(s, &q, &r);
   nvb_print(t, "#define ACROSS %d\n#define QS %d\n#define RS %d\n", (int)s->n, (int)q, (int)r);
@@ -118,6 +122,7 @@ static void place_operand(const nvf_operand *o, int64_t *stride, int64_t *row, i
 }
 
 static int flag_of(const nvd_solver_solution *s) { /* as each kind of small_matrices.cu says */
+  if (s->r.op == NVG_OP_FACTORS) return s->r.attr[0] == NVG_PLAIN;
   return s->r.op == NVG_OP_SINGULAR ? s->n > s->m : s->r.attr[s->r.op == NVG_OP_HERMITIAN] != 0;
 }
 

@@ -1,12 +1,16 @@
 // Small matrices of a batch: each belongs to LANES lanes of a warp, and each lane keeps one of its rows in registers
 // (of ORTHOGONAL, SINGULAR and HERMITIAN one of its columns; of SINGULAR rows where the matrix is wide). Before this
-// text stand   elements.cu   CHOLESKY, SOLVE, INVERSE,
-// ORTHOGONAL, SINGULAR or HERMITIAN   M, N                rows and columns of a matrix; of SINGULAR the larger and the
-// smaller one of the two, of ORTHOGONAL                       the columns that lanes keep, those of the matrix or of Q
-// LANES               the least power of two that is not below N (and 2)   WARPS               of a block   SIDES
-// right-hand sides that are in registers at a time   ACROSS, QS, RS      of ORTHOGONAL: columns of the matrix; columns
-// of Q, 0 if R alone is wanted; rows of R   VECTORS             of HERMITIAN: whether eigenvectors are wanted
-// EPSILON, BIG        the unit of the last place of 1, and a number whose square is far from overflow
+// text stand elements.cu and
+//   CHOLESKY, SOLVE, INVERSE, FACTORS, ORTHOGONAL, SINGULAR or HERMITIAN
+//   M, N                rows and columns of a matrix; of SINGULAR the larger and the smaller one of the two, of
+//                       ORTHOGONAL the columns that lanes keep, those of the matrix or of Q
+//   LANES               the least power of two that is not below N (and 2)
+//   WARPS               of a block
+//   SIDES               right-hand sides that are in registers at a time
+//   PLAIN, TURNED       of FACTORS: the numbers of LU of the matrix and of the transposed one
+//   ACROSS, QS, RS      of ORTHOGONAL: columns of the matrix; columns of Q, 0 if R alone is wanted; rows of R
+//   VECTORS             of HERMITIAN: whether eigenvectors are wanted
+//   EPSILON, BIG        the unit of the last place of 1, and a number whose square is far from overflow
 // As small_task of gpu_small.c. Strides are in elements.
 struct Task {
   void *to;
@@ -146,7 +150,7 @@ static __device__ void run(const Warp &w, const Task &j) {
 }
 #endif
 
-#if defined SOLVE || defined INVERSE
+#if defined SOLVE || defined INVERSE || defined FACTORS
 enum { WORDS = (N + 3) / 4 };
 // The lanes of pivots, a byte each.
 static __device__ int pivot_of(const unsigned *pivot, int p) { return pivot[p / 4] >> p % 4 * 8 & 255; }
@@ -202,14 +206,15 @@ static __device__ void run(const Warp &w, const Task &j) {
 }
 #endif
 
-#ifdef SOLVE
+#if defined SOLVE || defined FACTORS
 struct Factors {
   T a[N], over;          // the lane's row of L and U; the reciprocal of its pivot
   unsigned pivot[WORDS];
   int step;              // in which the lane's row was the pivot; N: the lane has none
 };
 
-// LU by rows that stay in their lanes. Returns whether the matrix is singular.
+// LU by rows that stay in their lanes; a column without a pivot is left as it is. Returns whether the matrix is
+// singular.
 static __device__ int factorise(Factors &f, int i) {
   int singular = 0;
   f.step = N;
@@ -221,7 +226,8 @@ static __device__ int factorise(Factors &f, int i) {
     int at = find_pivot(&most, i);
     singular |= most == 0;
     f.pivot[p / 4] |= (unsigned)at << p % 4 * 8;
-    T over = reciprocal(from_lane(f.a[p], at));
+    T over = from_lane(f.a[p], at);
+    over = reciprocal(most == 0 ? number(1) : over);
     if (i == at) f.step = p, f.over = over;
     int below = f.step == N;
     if (below) f.a[p] = times(f.a[p], over);
@@ -233,7 +239,46 @@ static __device__ int factorise(Factors &f, int i) {
   }
   return singular;
 }
+#endif
 
+#ifdef FACTORS
+// What stands behind the factors: the row with which row p was exchanged in step p, which factors they are, the sign of
+// the permutation, and, if flag says so, the rows in their order. at: where the lane's row is after the exchanges.
+static __device__ void store_tail(const Warp &w, const Task &j, const Factors &f, T *to) {
+  int i = w.row, at = i, mine = 0, odd = 0;
+#pragma unroll
+  for (int p = 0; p < N; p++) {
+    int pivot = pivot_of(f.pivot, p), q = __shfl_sync(ALL, at, pivot, LANES);
+    if (i == p) mine = q;
+    at = i == pivot ? p : at == p ? q : at;
+    odd ^= q != p;
+  }
+  if (w.first + w.group >= j.count) return;
+  if (i < N) to[i] = number(mine);
+  if (i < N && j.flag) to[N + 2 + at] = number(i);
+  if (!i) to[N] = number(j.flag ? PLAIN : TURNED), to[N + 1] = number(odd ? -1 : 1);
+}
+
+// flag: LU of the matrix, else of the transposed one, whose factors are stored transposed.
+static __device__ void run(const Warp &w, const Task &j) {
+  int i = w.row;
+  i64 each = N * N + N + 2 + (j.flag ? N : 0);
+  T *tile = w.tile + w.group * M * PITCH;
+  Factors f;
+  load(w, j, (const T *)j.a, j.a_stride, j.flag ? j.a_row : j.a_col, j.flag ? j.a_col : j.a_row, N, N);
+#pragma unroll
+  for (int c = 0; c < N; c++) f.a[c] = i < N ? tile[i * PITCH + c] : number(0);
+  factorise(f, i);
+  __syncwarp();
+#pragma unroll
+  for (int c = 0; c < N; c++)
+    if (i < N) tile[j.flag ? f.step * PITCH + c : c * PITCH + f.step] = f.a[c];
+  store_part(w, j, each, 0, N, N);
+  store_tail(w, j, f, (T *)j.to + (w.first + w.group) * each + N * N);
+}
+#endif
+
+#ifdef SOLVE
 // Solves for SIDES right-hand sides: those of the lane's row become those of row i of the solution.
 static __device__ void substitute(const Factors &f, int i, T *b) {
   T x[SIDES];

@@ -10,8 +10,8 @@
 #include "graph/graph.h"
 
 static const nvm_dtype types[] = { NVM_F32, NVM_F64, NVM_C64, NVM_C128 };
-static const nvg_op ops[] = { NVG_OP_CHOLESKY_FACTOR, NVG_OP_SOLVED, NVG_OP_SINGULAR, NVG_OP_ORTHOGONAL,
-                              NVG_OP_HERMITIAN };
+static const nvg_op ops[] = { NVG_OP_CHOLESKY_FACTOR, NVG_OP_SOLVED,    NVG_OP_SINGULAR,
+                              NVG_OP_ORTHOGONAL,      NVG_OP_HERMITIAN, NVG_OP_FACTORS };
 enum { NOPS = sizeof ops / sizeof *ops };
 
 static void check_kernel(nvb_arena *a, nvg_op op, nvm_dtype type, int n, int sides, int arch) {
@@ -19,7 +19,8 @@ static void check_kernel(nvb_arena *a, nvg_op op, nvm_dtype type, int n, int sid
   nvc_cubin c = { 0 };
   s.r.op = op;
   s.r.nin = op == NVG_OP_SOLVED && sides > 1 ? 2 : 1;
-  s.r.attr = (int64_t[]){ op == NVG_OP_SINGULAR ? NVG_VALUES : NVG_REDUCED, 0 };
+  int64_t how = op == NVG_OP_SINGULAR ? NVG_VALUES : op == NVG_OP_FACTORS ? NVG_UNKNOWN : NVG_REDUCED;
+  s.r.attr = (int64_t[]){ how, 0 };
   int status = nvc_nvrtc_compile(&c, nvd_gpu_small_source(a, &s), "small matrices", arch);
   ck_assert_msg(!status, "%s", nvb_message());
   ck_assert_msg(!c.spills, "operation %d, dtype %d, %d rows, %d sides, sm_%d: %d registers, %d bytes spilled", op, type,
