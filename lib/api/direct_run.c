@@ -359,7 +359,10 @@ int nva_direct_cost_of(nva_direct_cost *c, const nvg_graph *g, const nvg_val *v,
   switch (v->kind) {
   case NVG_VLEAF: case NVG_VPICK: case NVG_VPERMUTE: case NVG_VSLICE: case NVG_VEXPAND: return 1;
   case NVG_VCONST: c->result = 64; return 1;
-  case NVG_VIOTA: c->result = nva_direct_align(v->shape[v->attr[0]] * 8); return 1;
+  case NVG_VIOTA:
+    c->ns += (double)v->shape[v->attr[0]] / 2;
+    c->result = nva_direct_align(v->shape[v->attr[0]] * 8);
+    return 1;
   case NVG_VMAP: cost_of_map(c, v, read, use); return parts <= NVA_PARTS;
   case NVG_VRED:
     if (nva_direct_is_sum(g, v)) return cost_of_sum(c, g, v, use), 1;

@@ -1,7 +1,7 @@
 /* Copies a small pending graph straight into the planner's language, where nothing in it needs lowering but the order
-   of its reductions: elementwise functions, casts, sums and views of real numbers of 32 and 64 bits, integers and bool.
-   The values have the bits that nvg_simplify gives them; nothing is merged, folded or rewritten. It allocates nothing,
-   so that a graph of one node is ready in a fraction of a microsecond. */
+   of its reductions: elementwise functions, casts, sums, coordinates and views of real numbers of 32 and 64 bits,
+   integers and bool. The values have the bits that nvg_simplify gives them; nothing is merged, folded or rewritten. It
+   allocates nothing, so that a graph of one node is ready in a fraction of a microsecond. */
 #include <string.h>
 #include "graph/infer.h"
 
@@ -99,12 +99,13 @@ static int add_map(nvg_small *s, const nvg_node *n) {
   for (int i = 0; i < n->nin; i++) add_operand(s, v, value_of(s, n->in[i]));
   return v->frag != NULL;
 }
-static int add_view(nvg_small *s, nvg_vkind kind, const nvg_node *n) {
+/* A view, or coordinates, which have no operand. */
+static int add_by_attributes(nvg_small *s, nvg_vkind kind, const nvg_node *n) {
   const nvg_aval *a = n->aval;
   nvg_val *v = add_value(s, kind, a->dtype, a->rank, a->shape, a->size);
   v->attr = n->attr;
   v->nattr = n->nattr;
-  add_operand(s, v, value_of(s, n->in[0]));
+  if (n->nin) add_operand(s, v, value_of(s, n->in[0]));
   return 1;
 }
 /* Adds the value of a pending node, whose operands have theirs. Returns 0 if it needs lowering. */
@@ -114,7 +115,8 @@ static int add_node(nvg_small *s, const nvg_node *n) {
   switch (kind) {
   case NVG_VMAP: return add_map(s, n);
   case NVG_VRED: return add_reduction(s, n, value_of(s, n->in[0]));
-  case NVG_VRESHAPE: case NVG_VPERMUTE: case NVG_VSLICE: case NVG_VEXPAND: return add_view(s, kind, n);
+  case NVG_VRESHAPE: case NVG_VPERMUTE: case NVG_VSLICE: case NVG_VEXPAND: case NVG_VIOTA:
+    return add_by_attributes(s, kind, n);
   default: return 0;
   }
 }

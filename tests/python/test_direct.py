@@ -285,6 +285,31 @@ def test_what_is_found_no_faster_than_it_is_computed_is_never_planned():
     assert "computed at once" in nvm.explain(nvm.sqrt(x) * 2.5 - x)
 
 
+def test_coordinates_are_computed_at_once():
+    x = put(np.arange(42.0) / 7)
+    x.eval()
+
+    def make():
+        place = nvm.arange(42)
+        return [
+            x * place,
+            nvm.arange(3, 45) - place,
+            nvm.arange(41, -1, -1, dtype="int32") // 2,
+            nvm.where(place > 20, x, 0),
+            nvm.reshape(place, (6, 7)).T + 1,
+            place[::-5] * place[3],
+            nvm.sum(nvm.reshape(place, (6, 7)) * nvm.arange(7), axis=1),
+            nvm.astype(place, "float32") / 3,
+            nvm.linspace(0, 1, 9) + nvm.arange(9)[:, None],
+        ]
+
+    for i, y in enumerate(make()):
+        assert "computed at once" in nvm.explain(y), i
+    both(make, "coordinates")
+    few = nvm.arange(10**7)[5:8] + 1
+    assert "computed at once" not in nvm.explain(few) and few.tolist() == [6, 7, 8]
+
+
 def test_an_inner_value_that_is_still_held_is_kept():
     x = put(np.arange(5.0))
     x.eval()
