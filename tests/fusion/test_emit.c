@@ -170,6 +170,38 @@ static void machine(nvb_arena *a, void *arg) {
 START_TEST(what_the_machine_decides) { in_arena(machine, NULL, NULL); }
 END_TEST
 
+/* On a CPU a transform of rows that come from memory and go there is fetched a block ahead, both ways, and streams
+   nothing; not rows that a cache holds, nor what a block does not find in one piece. */
+static void fetched(nvb_arena *a, void *arg) {
+  static const struct {
+    int64_t n[2];
+    int columns, reads, writes;
+  } at[] = {
+    { { 4096, 4096 }, 0, 1, 1 }, { { 65536, 256 }, 0, 1, 1 },  { { 16, 4096 }, 0, 0, 0 },
+    { { 4096, 4096 }, 1, 0, 1 }, { { 1 << 20, 20 }, 0, 0, 0 },
+  };
+  (void)arg;
+  for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
+    maker m = { .a = a };
+    const int64_t *n = at[i].n, *strides = at[i].columns ? (int64_t[]){ 1, n[0] } : NULL;
+    nvg_val t = { .kind = NVG_VROUTINE, .op = NVG_OP_DFT, .dtype = NVM_C64, .name = "dft" };
+    int x = m_leaf(&m, NVM_C64, 2, n, strides), reads = 0, writes = 0;
+    m_out(&m, m_add(&m, t, 2, n, 1, &x, 2, (int64_t[]){ NVG_DFT_FORWARD, n[1] }));
+    const nvf_step *s = nvf_fuse(a, m_graph(&m), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 })->step;
+    for (int j = 0; j < s->k->nstmt; j++) {
+      const nvf_stmt *st = s->k->stmt[j];
+      int ahead = (int)hint_of(s, st->id, NVF_HINT_PREFETCH);
+      reads += st->op == NVF_LOAD && ahead == 1;
+      writes += st->op == NVF_STORE && ahead == 1;
+      if (st->op == NVF_STORE && ahead) ck_assert_int_eq(hint_of(s, st->id, NVF_HINT_NT), 0);
+    }
+    ck_assert_msg(reads == at[i].reads && writes == at[i].writes, "case %d: %d and %d are fetched", (int)i, reads,
+                  writes);
+  }
+}
+START_TEST(transforms_fetch_ahead) { in_arena(fetched, NULL, NULL); }
+END_TEST
+
 /* On a CPU lines that are scanned lie side by side where there are as many as lanes: they come as they lie in memory
    and change places with the lanes, both ways. Fewer go one after the other, long ones with lanes along them. */
 static void lines(nvb_arena *a, void *arg) {
@@ -218,5 +250,5 @@ START_TEST(scanned_lines) {
 }
 END_TEST
 
-SUITE("texts", what_the_machine_decides, scanned_lines, chains_of_any_shape, softmax_over_the_last_axis,
-      bounds_of_short_rows, checks_of_any_length, sums_of_columns, products_of_any_shape)
+SUITE("texts", what_the_machine_decides, transforms_fetch_ahead, scanned_lines, chains_of_any_shape,
+      softmax_over_the_last_axis, bounds_of_short_rows, checks_of_any_length, sums_of_columns, products_of_any_shape)

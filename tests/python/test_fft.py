@@ -170,6 +170,21 @@ def test_bits_depend_on_neither_batch_nor_threads_nor_jit():
         nvm.set("NVM_NUM_THREADS", before)
 
 
+def test_rows_that_are_fetched_ahead_have_the_same_bits():
+    """More rows than a cache holds, whole and cropped, one and two operands, and the last row of all."""
+    rng = np.random.default_rng(16)
+    for n, rows in ((256, 8300), (2048, 1100)):
+        x, h = draw(rng, (rows, n), np.complex64), draw(rng, (rows, n), np.complex64)
+        for f in (
+            lambda x, h: nvm.fft.fft(x),
+            lambda x, h: nvm.fft.ifft(nvm.fft.fft(x) * h),
+            lambda x, h: nvm.fft.fft(x[:, : n - 40], n=n),
+        ):
+            whole = np.asarray(nvm.jit(f)(nvm.asarray(x), nvm.asarray(h)))
+            for i in (0, rows // 2, rows - 1):
+                np.testing.assert_array_equal(f(nvm.asarray(x[i : i + 1]), nvm.asarray(h[i : i + 1])), whole[i : i + 1])
+
+
 def test_a_function_with_filters_is_traced():
     rng = np.random.default_rng(16)
     x, h = draw(rng, (5, 64), np.complex128), draw(rng, (64,), np.complex128)

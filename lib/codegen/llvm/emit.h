@@ -246,6 +246,14 @@ val nvcl_search_end(nvcl_em *e, nvcl_search *s);
 #define OPERATION(id, word, ...) void nvcl_emit_##word(nvcl_em *e, const nvf_stmt *s, int from, int to);
 #include "kernel/statements.def"
 
+/* ---- prefetch.c */
+int nvcl_moves_with_block(const nvcl_em *e, const nvf_expr *x); /* does x depend on the last block coordinate? */
+void nvcl_prefetch_line(nvcl_em *e, val p, int written);        /* of memory, into L2; written: in order to write it */
+/* Whether the current sequence has its prefetches beside its transforms, and not where it reads and writes. */
+int nvcl_spreads_prefetches(const nvcl_em *e);
+/* Emits the nest's part of these prefetches; call in its innermost loop. */
+void nvcl_prefetch_part(nvcl_em *e, const nvc_nest *r);
+
 /* ---- statement.c, relayout.c */
 void nvcl_stmt(nvcl_em *e, const nvf_stmt *s);
 int nvcl_by_items(const nvf_stmt *s); /* may it be emitted in ranges of its items? */

@@ -138,6 +138,7 @@ static void emit_last_item(nvcl_em *e, const nvc_nest *r, int item) {
 }
 
 static void emit_body(nvcl_em *e, nvc_nest *r) {
+  nvcl_prefetch_part(e, r);
   int items = r->s.n && !e->search && item_by_item(e, r) ? nvc_items(nvc_layout_of(&e->r, r->s.at[0])) : 0;
   int ends = items > 1 && e->active && !e->compact && is_reduced_alone(e, r);
   for (int k = 0; k < items; k++) (ends ? emit_last_item : emit_item)(e, r, k);

@@ -17,7 +17,7 @@ static nvcl_access buffer_access(nvcl_em *e, const nvf_stmt *s, const nvf_layout
                         .some = m.one };
 }
 
-/* The prefetch of a load: its own address so many blocks, rows or bytes later. rows: by axis; NULL: none */
+/* The prefetch of an access: its own address so many blocks, rows or bytes later. rows: by axis; NULL: none */
 typedef struct later { int64_t blocks, bytes, *rows; } later;
 
 static int lane_axis(const nvf_layout *l) { /* the axis of the lanes; -1: none */
@@ -27,7 +27,7 @@ static int lane_axis(const nvf_layout *l) { /* the axis of the lanes; -1: none *
   return axis;
 }
 
-/* Prefetches a load's address. A prefetch never faults, but for a missing page the machine searches; so a masked one
+/* Prefetches an address. A prefetch never faults, but for a missing page the machine searches; so a masked one
    takes the buffer's address. Of the items that share a cache line, the first one prefetches it. */
 static void emit_prefetch(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, int item, const later *when) {
   enum { LINE = 64 };
@@ -45,13 +45,8 @@ static void emit_prefetch(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l, in
   if (some) p = LLVMBuildSelect(e->b, some, p, e->param[s->buf], "");
   for (int64_t k = 0; k < width; k += LINE) {
     val line = nvcl_gep(e, p, k + when->bytes);
-    nvcl_call(e, "llvm.prefetch", &e->ptr, 1, (val[]){ line, nvcl_i32(e, 0), nvcl_i32(e, 2), nvcl_i32(e, 1) }, 4);
+    nvcl_prefetch_line(e, line, s->op == NVF_STORE);
   }
-}
-
-static int moves_with_block(const nvcl_em *e, const nvf_expr *x) { /* does x depend on the last block coordinate? */
-  return x->kind >= NVF_ADD ? moves_with_block(e, x->a) || moves_with_block(e, x->b)
-                            : x->kind == NVF_GRID && x->id == e->ngrid - 1;
 }
 
 static int has_streamed_store(nvcl_em *e) {
@@ -108,9 +103,9 @@ static const nvc_nest *longest_nest(const nvcl_em *e, const nvf_stmt *s) {
 /* Is a load the same for each block, beside another that is not? Then the blocks before have brought it into a
    cache. */
 static int is_read_by_all_blocks(const nvcl_em *e, const nvf_stmt *s) {
-  if (moves_with_block(e, s->map)) return 0;
+  if (nvcl_moves_with_block(e, s->map)) return 0;
   for (int i = 0; i < e->nest->s.n; i++)
-    if (e->nest->s.at[i]->op == NVF_LOAD && moves_with_block(e, e->nest->s.at[i]->map)) return 1;
+    if (e->nest->s.at[i]->op == NVF_LOAD && nvcl_moves_with_block(e, e->nest->s.at[i]->map)) return 1;
   return 0;
 }
 
@@ -120,8 +115,9 @@ static int is_read_by_all_blocks(const nvcl_em *e, const nvf_stmt *s) {
 static later ahead_of(nvcl_em *e, const nvf_stmt *s, const nvf_layout *l) {
   later when = { 0 };
   int again = e->r.tile[s->out[0]].repeated;
+  if (nvcl_spreads_prefetches(e)) return when;
   if (longest_nest(e, s) != e->nest) return when;
-  if (moves_with_block(e, s->map)) when.blocks = nvc_hint(&e->r, s, NVF_HINT_PREFETCH, again);
+  if (nvcl_moves_with_block(e, s->map)) when.blocks = nvc_hint(&e->r, s, NVF_HINT_PREFETCH, again);
   if (e->nest->nloop && !e->active && (e->red.n || has_streamed_store(e)) &&
       nvc_hint(&e->r, s, NVF_HINT_PREFETCH, -1) < 0 && !again && !is_read_by_all_blocks(e, s))
     next_in_loop(e, s, l, &when);
@@ -142,10 +138,12 @@ void nvcl_emit_load(nvcl_em *e, const nvf_stmt *s, int from, int to) {
 
 void nvcl_emit_store(nvcl_em *e, const nvf_stmt *s, int from, int to) {
   const nvf_layout *l = nvc_layout_of(&e->r, s);
-  int stream = nvc_hint(&e->r, s, NVF_HINT_NT, 0) != 0;
+  int stream = nvc_hint(&e->r, s, NVF_HINT_NT, 0) != 0, moves = nvcl_moves_with_block(e, s->map);
+  later when = { .blocks = moves && !nvcl_spreads_prefetches(e) ? nvc_hint(&e->r, s, NVF_HINT_PREFETCH, 0) : 0 };
   for (int i = from; i < to; i++) {
     val in[2];
     nvcl_access x = buffer_access(e, s, l, i);
+    if (when.blocks) emit_prefetch(e, s, l, i, &when);
     for (int j = 0; j < s->nin; j++) in[j] = nvcl_tile_at(e, s->in[j], l, i);
     nvcl_write(e, &x, in, l, stream);
   }
