@@ -638,3 +638,24 @@ def test_norms_of_nothing():
         assert float(la.norm(np.zeros((0, 3)), order)) == 0
     with pytest.raises(ValueError, match="has no value"):
         la.norm(np.zeros(0), -np.inf)
+
+
+@pytest.mark.parametrize("t", DTYPES)
+@pytest.mark.parametrize("m, n, k", [(6, 3, 1), (40, 5, 5), (40, 5, 6), (9, 5, 2)])
+def test_least_squares_of_tall_matrices(m, n, k, t, rng):
+    """By R of [a, b], or by a itself where there are more sides than columns, or not twice as many rows."""
+    a, b = random(rng, (3, m, n), t), random(rng, (3, m, k), t)
+    a[1, :, -1] = a[1, :, 0] * 2  # of a lower rank: the solution of least norm
+    a[2] *= 1e-3
+    x, left, rank, s = (np.asarray(part) for part in la.lstsq(a, b, rcond=1e-5))
+    assert rank.tolist() == [n, n - 1, n]
+    for i in range(3):
+        want = np.linalg.lstsq(a[i].astype("complex128"), b[i], rcond=1e-5)
+        near = 1e-3 if eps(a) > 1e-10 else 1e-10
+        np.testing.assert_allclose(x[i], want[0], rtol=0, atol=near * np.abs(want[0]).max())
+        gap = np.sum(np.abs(a[i].astype("complex128") @ want[0] - b[i]) ** 2, axis=0)
+        np.testing.assert_allclose(left[i], gap, rtol=near)
+        np.testing.assert_allclose(s[i], want[3], rtol=0, atol=10 * m * eps(a) * want[3][0])
+        one = [np.asarray(part) for part in la.lstsq(a[i], b[i, :, 0], rcond=1e-5)]
+        assert [part.shape for part in one] == [(n,), (1,), (), (n,)]
+        np.testing.assert_allclose(one[0], want[0][:, 0], rtol=0, atol=near * np.abs(want[0]).max())

@@ -435,6 +435,14 @@ def pinv(x, /, rcond=None, hermitian=False, *, rtol=None):
     return _f["matmul"](_conj_turned(vh) * inverse[..., None, :], _conj_turned(u))
 
 
+_TALL = 2  # rows a column from which a least-squares problem is one of R
+
+
+def _squares(x):
+    x = _f["abs"](x)
+    return _f["sum"](x * x, axis=-2)
+
+
 def lstsq(a, b, /, rcond=None):
     """(x, residuals, rank, s): the x of least norm that minimises the norm of a @ x - b, the squares of these norms for
     each column (none unless a has more rows than columns), the rank of a, its singular values. Singular values that are
@@ -456,11 +464,15 @@ def lstsq(a, b, /, rcond=None):
             f"[linalg.lstsq] a right-hand side of shape {b.shape} does not have the {m} rows of the matrix"
         )
     b = b[:, None] if vector else b
+    tail = None
+    if m >= _TALL * n > 0 and b.shape[-1] <= n and a.shape[:-2] == b.shape[:-2]:
+        r = qr(_f["concat"]([a, b], axis=-1), mode="r")  # has Q^H b, and below it what no x reaches
+        a, b, tail = r[..., :n, :n], r[..., :n, n:], r[..., n:, n:]
     u, s, vh = svd(a, full_matrices=False)
     inverse, kept = _inverse_values(s, max(m, n) * _eps(s) if rcond is None or rcond < 0 else rcond)
     x = _f["matmul"](_conj_turned(vh), inverse[..., None] * _f["matmul"](_conj_turned(u), b))
-    gap = _f["abs"](_f["matmul"](a, x) - b)
-    left = _f["sum"](gap * gap, axis=-2) if m > n else _f["zeros"]((0,), dtype=s.dtype)
+    left = _f["zeros"]((0,), dtype=s.dtype) if m <= n else _squares(_f["matmul"](a, x) - b)
+    left = left if tail is None else left + _squares(tail)
     return x[..., 0] if vector else x, left, _f["sum"](kept, axis=-1, dtype=_nvm.dtype("int64")), s
 
 
