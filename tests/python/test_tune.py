@@ -302,10 +302,13 @@ def test_budgets_leave_nothing_poor():
     assert len(records) >= 2 and all(r["complete"] for r in records)
     several = [r["tried"] > 1 for r in records if not r["what"].startswith("plan: ")]
     assert any(several) and (all(several) or not ON_CPU)  # on a GPU a library may know one way for a step, and no other
-    before = counted()
-    with nvm.auto_tune():
-        f(x)
-        g(x, x)
+    for _ in range(6):  # a machine that is busy may leave something to a later session, but not to each
+        before = counted()
+        with nvm.auto_tune():
+            f(x)
+            g(x, x)
+        if counted()["measured"] == before["measured"]:
+            break
     assert counted()["measured"] == before["measured"] and counted()["found"] > before["found"]
 
 

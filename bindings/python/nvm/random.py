@@ -158,6 +158,10 @@ class Generator(Distributions):
     def random(self, size=None, dtype=None):
         """Floats in [0, 1), multiples of 2^-53 (float32: 2^-24).
 
+        size: an int, a sequence of ints, or None for one number of shape ().
+        dtype: float32 or float64; None for the default float.
+        Returns an array of that shape and dtype. Raises TypeError for other dtypes, ValueError for negative extents.
+
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
         >>> rng.random(3).shape
@@ -168,6 +172,11 @@ class Generator(Distributions):
     def uniform(self, low=0.0, high=1.0, size=None, dtype=None):
         """Floats from low on, below high but for rounding: low + (high - low) * random().
 
+        low, high: real numbers, or arrays that broadcast to size.
+        size: an int, a sequence of ints, or None for the shape to which the parameters broadcast.
+        dtype: float32 or float64; None for the default float.
+        Returns an array of that shape.
+
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
         >>> rng.uniform(-1, 1, size=(2, 3)).shape
@@ -177,7 +186,11 @@ class Generator(Distributions):
         return low + (high - low) * self.random(size_for("uniform", size, low, high), dtype)
 
     def standard_normal(self, size=None, dtype=None):
-        """The normal distribution of mean 0 and variance 1, by its inverse distribution function.
+        """The normal distribution of mean 0 and variance 1, by Box and Muller's method.
+
+        size: an int, a sequence of ints, or None for one number of shape ().
+        dtype: float32 or float64; None for the default float.
+        Returns an array of that shape and dtype. Raises TypeError for other dtypes, ValueError for negative extents.
 
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
@@ -188,6 +201,11 @@ class Generator(Distributions):
 
     def normal(self, loc=0.0, scale=1.0, size=None, dtype=None):
         """The normal distribution of mean loc and standard deviation scale.
+
+        loc, scale: real numbers, or arrays that broadcast to size.
+        size: an int, a sequence of ints, or None for the shape to which the parameters broadcast.
+        dtype: float32 or float64; None for the default float.
+        Returns an array of that shape. Raises ValueError for a negative scale.
 
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
@@ -200,6 +218,10 @@ class Generator(Distributions):
 
     def standard_exponential(self, size=None, dtype=None):
         """The exponential distribution of mean 1.
+
+        size: an int, a sequence of ints, or None for one number of shape ().
+        dtype: float32 or float64; None for the default float.
+        Returns an array of that shape and dtype. Raises TypeError for other dtypes, ValueError for negative extents.
 
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
@@ -378,6 +400,13 @@ class Generator(Distributions):
         """Integers from low on and below high (endpoint: up to high); from 0 on and below low without high. Each has
         the same probability but for less than 2^-64 of it.
 
+        low, high: integers, or arrays of them that broadcast to size.
+        size: an int, a sequence of ints, or None for the shape to which the parameters broadcast.
+        dtype: an integer dtype, or bool.
+        Returns an array of that shape and dtype.
+        Raises TypeError for other dtypes, ValueError where no integer is between low and high, or where the dtype does
+        not hold them.
+
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
         >>> rng.integers(0, 6, size=5).shape
@@ -401,6 +430,13 @@ class Generator(Distributions):
 
     def choice(self, a, size=None, replace=True, p=None, axis=0):
         """Elements of a, or of arange(a), along an axis. p: their probabilities; without them all are alike.
+
+        a: an int n, for arange(n), or an array with at least one dimension.
+        size: an int, a sequence of ints, or None for one part of a.
+        replace: whether a part may be chosen more than once.
+        p: an array of as many probabilities as a has parts, whose sum is 1.
+        Returns an array of a's dtype, in whose shape size stands in the place of the axis.
+        Raises ValueError where a has too few parts, and for a p of another length or sum.
 
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
@@ -434,6 +470,9 @@ class Generator(Distributions):
     def permutation(self, x, axis=0):
         """x, or arange(x), with its parts along an axis in random order: that of 64 random bits each.
 
+        x: an int n, for arange(n), or an array of any dtype with at least one dimension.
+        Returns an array of x's shape and dtype.
+
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
         >>> rng.permutation(5).shape
@@ -465,6 +504,10 @@ class Generator(Distributions):
     def permuted(self, x, axis=None, out=None):
         """x with the elements of each line along an axis in a random order of their own; all elements without axis.
         out: an array for the result, which may be x.
+
+        x: an array of any dtype. axis: an int, or None.
+        Returns an array of x's shape and dtype, which is out if it is given.
+        Raises ValueError for an out of another shape.
 
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)

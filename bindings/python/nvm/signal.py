@@ -69,6 +69,13 @@ def _cropped(y, a, b, mode, axes):
 def fftconvolve(in1, in2, mode="full", axes=None):
     """The convolution of two arrays by Fourier transforms, as scipy.signal.fftconvolve.
 
+    in1, in2: arrays of as many dimensions; real or complex numbers.
+    mode: "full", "same" (the shape of in1, from the middle) or "valid" (what needs no zeros around the arrays).
+    axes: the axes along which they are convolved, an int or a sequence; None for all. Others broadcast.
+    Returns an array of floats, complex if one of the two is.
+    Raises ValueError for other modes, for numbers of dimensions or extents that do not fit, for arrays without
+    elements, and for "valid" where neither array is the larger in all axes.
+
     >>> import nvm
     >>> nvm.round(nvm.signal.fftconvolve(nvm.asarray([1.0, 2.0]), nvm.asarray([1.0, 1.0])), 6)
     array([1., 3., 2.])
@@ -87,6 +94,13 @@ def fftconvolve(in1, in2, mode="full", axes=None):
 def oaconvolve(in1, in2, mode="full", axes=None):
     """The same convolution; where one array is much longer along the one axis that is convolved, in blocks whose
     results overlap and are added, as scipy.signal.oaconvolve.
+
+    in1, in2: arrays of as many dimensions; real or complex numbers.
+    mode: "full", "same" (the shape of in1, from the middle) or "valid" (what needs no zeros around the arrays).
+    axes: the axes along which they are convolved, an int or a sequence; None for all. Others broadcast.
+    Returns an array of floats, complex if one of the two is.
+    Raises ValueError for other modes, for numbers of dimensions or extents that do not fit, for arrays without
+    elements, and for "valid" where neither array is the larger in all axes.
 
     >>> import nvm
     >>> nvm.round(nvm.signal.oaconvolve(nvm.asarray([1.0, 2.0]), nvm.asarray([1.0, 1.0])), 6)
