@@ -215,11 +215,12 @@ static void find_last(builder *b) {
   for (int i = 0; i < c->nout; i++) use_slot(b, c->out[i], c->nstage);
 }
 
-typedef struct request { builder *b; nva_loop *const *loop; int n; } request;
+typedef struct request { builder *b; nvg_node *const *param; nva_loop *const *loop; int n; } request;
 static void build_chain(nvb_arena *a, void *arg) {
   request *r = arg;
   builder *b = r->b;
   b->arena = a;
+  for (int i = 0; i < b->c->nparam; i++) NVB_PUSH(a, b->slots, r->param[i]);
   find_loops(b, r->loop, r->n);
   if (!b->nloop) return;
   nva_chain *c = b->c;
@@ -242,8 +243,7 @@ int nva_chain_new(nva_chain **out, nvm_ctx *ctx, nvg_node *const *param, int npa
   if (!status) {
     c->nparam = nparam;
     c->nout = nout;
-    for (int i = 0; i < nparam; i++) NVB_PUSH(a, b.slots, param[i]);
-    status = nvb_protect(a, build_chain, &(request){ &b, loop, n });
+    status = nvb_protect(a, build_chain, &(request){ &b, param, loop, n });
     for (int i = 0; i < b.items.n; i++) b.items.at[i]->node->op = b.items.at[i]->op;
     clear_marks(&b, 1);
   }

@@ -2,6 +2,7 @@
 #include "nvm/vmap.h"
 #include <string.h>
 #include "../suite.h"
+#include "base/mem.h"
 #include "nvm/loop.h"
 #include "nvm/random.h"
 
@@ -103,6 +104,15 @@ FN(doubled_and_one_more) {
   out[0] = nvm_add(nvm_mul(in[0], nvm_float(2)), nvm_float(1));
   return NVM_OK;
 }
+FN(grown) {
+  UNUSED;
+  return nvm_while_loop(out, c, not_yet_large, doubled_and_one_more, NULL, in, 1);
+}
+FN(negative) {
+  UNUSED;
+  out[0] = nvm_neg(in[0]);
+  return NVM_OK;
+}
 FN(grown_and_drawn) { /* each element until it is large enough, then a number below 1 */
   nvm_array *grown;
   UNUSED;
@@ -122,6 +132,28 @@ START_TEST(loops_and_draws) {
   ck_assert(!nvm_generator_state_get(&state, g) && state.counter);
   nvm_array_unref(out);
   nvm_generator_free(g);
+}
+END_TEST
+
+FN(grown_or_negative) {
+  UNUSED;
+  nvm_array *large = nvm_greater(in[0], nvm_float(1));
+  return nvm_cond(out, 1, c, large, grown, negative, NULL, in, 1);
+}
+START_TEST(memory_that_runs_out) { /* at each request, once */
+  double x[4] = { 0, 1, 2, 3 };
+  int64_t n = 4;
+  for (int k = 1; k <= 700; k++) {
+    nvm_scope *s = nvm_scope_open(ctx);
+    nvm_array *in = nvm_from_host(ctx, NVM_F64, 1, &n, x), *out = NULL;
+    nvb_fail_alloc(k, 0);
+    int status = nvm_vmap(&out, NULL, 1, ctx, grown_or_negative, NULL, &in, NULL, 1);
+    nvb_fail_alloc(0, 0);
+    ck_assert_msg(!status == !!out && (!status || nvm_last_status() == NVM_ERR_MEMORY), "%d: %s", k, nvm_last_error());
+    if (out) holds(out, 4, (double[]){ -0.0, -1, 11, 15 }), nvm_array_unref(out);
+    nvm_scope_close(s);
+    ck_assert_msg(!nvm_trace_begin(ctx) && !nvm_trace_end(ctx), "%d: a trace is open", k);
+  }
 }
 END_TEST
 
@@ -147,4 +179,4 @@ START_TEST(nothing_stays) {
 END_TEST
 
 SUITE_WITH("vmap", set_up, tear_down, values_and_axes, inside_itself, callbacks_that_fail, loops_and_draws,
-           nothing_stays)
+           memory_that_runs_out, nothing_stays)
