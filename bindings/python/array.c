@@ -17,7 +17,7 @@ static void array_dealloc(PyObject *self) {
 int nvp_is_array(PyObject *x) { return PyType_GetSlot(Py_TYPE(x), Py_tp_dealloc) == (void *)array_dealloc; }
 
 PyObject *nvp_wrap(nvp_state *st, nvm_array *h) {
-  if (!h) return nvp_raise(st);
+  if (!h) return nvp_raise(st), nvp_name_caller(st, NULL);
   nvp_array *a = PyObject_New(nvp_array, st->array);
   if (!a) return nvm_array_unref(h), NULL;
   a->h = h;

@@ -426,7 +426,8 @@ static PyObject *asarray(PyObject *m, PyObject *args, PyObject *kw) {
       nvp_device(st, device, &d) || nvp_dtype_from(st, dtype, &t) || nvp_copy_of(may, &copy))
     return NULL;
   PyObject *r = nvp_asarray(st, x, t, copy);
-  if (!r || d == NVM_DEVICE_AUTO) return r;
+  if (!r) return nvp_name_caller(st, NULL);
+  if (d == NVM_DEVICE_AUTO) return r;
   nvm_array *h = ((nvp_array *)r)->h;
   PyObject *there = NULL;
   if (copy == NVP_COPY_NEVER && nvm_device_of(h) != d)

@@ -309,7 +309,8 @@ static PyObject *call_alone(const op *o, PyObject *x) {
 }
 static PyObject *call_function(PyObject *self, PyObject *const *args, Py_ssize_t n, PyObject *names) {
   const op *o = (op *)self;
-  return o->alone && n == 1 && !names ? call_alone(o, *args) : call_op(o, args, n, names);
+  PyObject *r = o->alone && n == 1 && !names ? call_alone(o, *args) : call_op(o, args, n, names);
+  return r ? r : nvp_name_caller(o->st, o->def.ml_name);
 }
 
 int nvp_is_table_function(PyObject *f) {

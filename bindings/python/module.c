@@ -38,6 +38,17 @@ PyObject *nvp_raise(nvp_state *st) {
   else PyErr_SetString(type, text);
   return NULL;
 }
+PyObject *nvp_name_caller(nvp_state *st, const char *who) {
+  PyObject *hook = PyDict_GetItemString(st->hooks, "name_caller"), *type, *value, *trace;
+  if (!hook || !PyErr_Occurred()) return NULL;
+  PyErr_Fetch(&type, &value, &trace);
+  PyErr_NormalizeException(&type, &value, &trace);
+  PyObject *named = PyObject_CallFunction(hook, "Oz", value, who);
+  if (!named) PyErr_Clear();
+  Py_XDECREF(named);
+  PyErr_Restore(type, value, trace);
+  return NULL;
+}
 int nvp_check(nvp_state *st, int status) { return status ? nvp_raise(st), -1 : 0; }
 
 static int warn_without_llvm(nvp_state *st) {

@@ -51,7 +51,10 @@ typedef struct nvp_array {
 typedef struct nvp_dtype { PyObject_HEAD nvm_dtype t; nvp_state *st; } nvp_dtype;
 
 /* ---- module.c */
-PyObject *nvp_raise(nvp_state *st);       /* raises the thread's last nvm failure; returns NULL */
+PyObject *nvp_raise(nvp_state *st); /* raises the thread's last nvm failure; returns NULL */
+/* Makes the message of the exception, if there is one, name the function of nvm.numpy that the program called, where
+   that is made of operations with other names, or `who`, an operation; returns NULL. */
+PyObject *nvp_name_caller(nvp_state *st, const char *who);
 int nvp_check(nvp_state *st, int status); /* 0, or -1 with an exception */
 /* The same after an evaluation. Warns once in a process if kernels should have been compiled but LLVM is missing. */
 int nvp_ran(nvp_state *st, int status);

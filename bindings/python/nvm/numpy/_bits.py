@@ -2,12 +2,12 @@
 
 from .. import _nvm
 from ._shapes import moveaxis
-from ._support import asarray, f, one_axis, public
+from ._support import asarray, f, fault, one_axis, public
 
 
 def _weights(bitorder):
     if bitorder not in ("big", "little"):
-        raise ValueError(f"'bitorder' must be either 'little' or 'big', not {bitorder!r}")
+        raise fault(ValueError, f"'bitorder' must be either 'little' or 'big', not {bitorder!r}")
     places = f["arange"](8) if bitorder == "little" else f["arange"](7, -1, -1)
     return f["bitwise_left_shift"](asarray(1), places)
 
@@ -35,7 +35,7 @@ def packbits(a, /, axis=None, bitorder="big"):
     """
     a, weights = asarray(a), _weights(bitorder)
     if a.dtype.kind not in "biu":
-        raise TypeError(f"Expected an input array of integer or boolean data type, not {a.dtype.name}")
+        raise fault(TypeError, f"Expected an input array of integer or boolean data type, not {a.dtype.name}")
     x, back = _along(a, axis)
     n = x.shape[-1]
     count = -(-n // 8)
@@ -60,7 +60,7 @@ def unpackbits(a, /, axis=None, count=None, bitorder="big"):
     """
     a, weights = asarray(a), _weights(bitorder)
     if a.dtype != _nvm.uint8:
-        raise TypeError(f"Expected an input array of unsigned byte data type, not {a.dtype.name}")
+        raise fault(TypeError, f"Expected an input array of unsigned byte data type, not {a.dtype.name}")
     x, back = _along(a, axis)
     bits = (f["bitwise_and"](x[..., None].astype(_nvm.int64), weights) != 0).astype(_nvm.uint8)
     bits = bits.reshape((*x.shape[:-1], x.shape[-1] * 8))
@@ -68,7 +68,7 @@ def unpackbits(a, /, axis=None, count=None, bitorder="big"):
     if count is None:
         return back(bits)
     if count < -n:
-        raise ValueError(f"-count larger than number of elements: {-count} of {n}")
+        raise fault(ValueError, f"-count larger than number of elements: {-count} of {n}")
     bits = bits[..., :count]
     return back(f["pad"](bits, [(0, 0)] * (x.ndim - 1) + [(0, max(count - n, 0))]))
 

@@ -8,20 +8,20 @@ import operator
 from .. import _creation as _base
 from .. import _nvm
 from ._shapes import moveaxis
-from ._support import Array, check_order, dtype_or_none, f, inexact, one_axis, public, shape_of
+from ._support import Array, check_order, dtype_or_none, f, fault, inexact, one_axis, public, shape_of
 
 
 def _placed(x, order, like, device=None):
     check_order(order)
     if like is not None and not isinstance(like, Array):
-        raise TypeError(f"The `like` argument must be an array of nvm, not {type(like).__name__}")
+        raise fault(TypeError, f"The `like` argument must be an array of nvm, not {type(like).__name__}")
     return x if device is None else x.to_device(device)
 
 
 def _checked(shape):
     shape = shape_of(shape)
     if any(n < 0 for n in shape):
-        raise ValueError(f"negative dimensions are not allowed: {shape}")
+        raise fault(ValueError, f"negative dimensions are not allowed: {shape}")
     return shape
 
 
@@ -74,7 +74,7 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, ndm
     >>> np.array([[1, 2], [3]])
     Traceback (most recent call last):
         ...
-    ValueError: [asarray] the nested sequences do not have the same lengths; ...
+    ValueError: [array] the nested sequences do not have the same lengths; ...
     """
     x = asarray(object, dtype, order, copy=None if copy is None else bool(copy), like=like)
     if ndmax and x.ndim > operator.index(ndmax) and not hasattr(object, "dtype"):
@@ -119,11 +119,11 @@ def asarray_chkfinite(a, dtype=None, order=None):
     >>> np.asarray_chkfinite([1.0, np.inf])
     Traceback (most recent call last):
         ...
-    ValueError: array must not contain infs or NaNs
+    ValueError: [asarray_chkfinite] array must not contain infs or NaNs
     """
     x = asarray(a, dtype, order)
     if x.dtype.kind in "fc" and not f["all"](f["isfinite"](x)):
-        raise ValueError("array must not contain infs or NaNs")
+        raise fault(ValueError, "array must not contain infs or NaNs")
     return x
 
 
@@ -145,7 +145,7 @@ def require(a, dtype=None, requirements=None, *, like=None):
     if unknown:
         raise KeyError(unknown.pop())
     if {"C", "C_CONTIGUOUS", "CONTIGUOUS"} & letters and {"F", "F_CONTIGUOUS", "FORTRAN"} & letters:
-        raise ValueError('Cannot specify both "C" and "F" order')
+        raise fault(ValueError, 'Cannot specify both "C" and "F" order')
     return array(a, dtype, like=like) if {"O", "OWNDATA"} & letters else asarray(a, dtype, like=like)
 
 
@@ -407,7 +407,7 @@ def diag(v, k=0):
     if v.ndim == 2:
         return diagonal(v, k)
     if v.ndim != 1:
-        raise ValueError(f"Input must be 1- or 2-d, not of shape {v.shape}.")
+        raise fault(ValueError, f"Input must be 1- or 2-d, not of shape {v.shape}.")
     n = v.size + builtins.abs(k)
     matrix = f["where"](f["eye"](v.size, dtype=_nvm.bool), v[:, None], _nvm.asarray(0, dtype=v.dtype))
     return f["pad"](
@@ -450,10 +450,10 @@ def diagonal(a, offset=0, axis1=0, axis2=1):
     """
     a = _nvm.asarray(a)
     if a.ndim < 2:
-        raise ValueError(f"diag requires an array of at least two dimensions, not of shape {a.shape}")
+        raise fault(ValueError, f"diag requires an array of at least two dimensions, not of shape {a.shape}")
     axis1, axis2 = one_axis(axis1, a.ndim, "axis1"), one_axis(axis2, a.ndim, "axis2")
     if axis1 == axis2:
-        raise ValueError("axis1 and axis2 cannot be the same")
+        raise fault(ValueError, "axis1 and axis2 cannot be the same")
     return f["diagonal"](moveaxis(a, (axis1, axis2), (-2, -1)), offset=operator.index(offset))
 
 
@@ -474,7 +474,7 @@ def vander(x, N=None, increasing=False):
     """
     x = _nvm.asarray(x)
     if x.ndim != 1:
-        raise ValueError("x must be a one-dimensional array or sequence.")
+        raise fault(ValueError, "x must be a one-dimensional array or sequence.")
     N = x.size if N is None else _checked(N)[0]
     dtype = f["where"](True, x, _nvm.asarray(0, dtype=_nvm.int64)).dtype
     columns = [f["ones"](x.shape, dtype=dtype)]
@@ -533,7 +533,7 @@ def linspace(start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis
     """
     num = operator.index(num)
     if num < 0:
-        raise ValueError(f"Number of samples, {num}, must be non-negative.")
+        raise fault(ValueError, f"Number of samples, {num}, must be non-negative.")
     start, stop = inexact(_nvm.asarray(start)), inexact(_nvm.asarray(stop))
     delta, n = stop - start, num - 1 if endpoint else num
     at = f["arange"](num).astype(delta.dtype).reshape((num,) + (1,) * delta.ndim)
@@ -588,7 +588,7 @@ def geomspace(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """
     start, stop = inexact(_nvm.asarray(start)), inexact(_nvm.asarray(stop))
     if f["any"](start == 0) or f["any"](stop == 0):
-        raise ValueError("Geometric sequence cannot include zero")
+        raise fault(ValueError, "Geometric sequence cannot include zero")
     start, stop = f["where"](True, start, stop), f["where"](True, stop, start)
     if start.dtype.kind == "f":
         sign = f["sign"](start) if f["any"]((start < 0) & (stop < 0)) else None
@@ -644,14 +644,18 @@ def frombuffer(buffer, dtype=None, count=-1, offset=0, *, like=None):
     dtype = dtype_or_none(dtype) or _nvm.float64
     data = memoryview(buffer).cast("B")
     if not 0 <= offset <= len(data) or (offset == len(data) and count):
-        raise ValueError(f"offset must be non-negative and no greater than buffer length ({len(data)})")
+        raise fault(ValueError, f"offset must be non-negative and no greater than buffer length ({len(data)})")
     data = data[offset:]
     if count < 0:
         if len(data) % dtype.itemsize:
-            raise ValueError(f"buffer size must be a multiple of element size: {len(data)} bytes of {dtype.name}")
+            raise fault(
+                ValueError, f"buffer size must be a multiple of element size: {len(data)} bytes of {dtype.name}"
+            )
         count = len(data) // dtype.itemsize
     if count * dtype.itemsize > len(data):
-        raise ValueError(f"buffer is smaller than requested size: {len(data)} bytes, not {count * dtype.itemsize}")
+        raise fault(
+            ValueError, f"buffer is smaller than requested size: {len(data)} bytes, not {count * dtype.itemsize}"
+        )
     return _placed(_nvm.from_bytes(bytes(data[: count * dtype.itemsize]), dtype, (count,)), "C", like)
 
 
@@ -674,7 +678,7 @@ def fromiter(iter, dtype, count=-1, *, like=None):
             break
         values.append(value)
     if len(values) < count:
-        raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(values)} items.")
+        raise fault(ValueError, f"iterator too short: Expected {count} but iterator had only {len(values)} items.")
     return _placed(_nvm.asarray(values, dtype=_nvm.dtype(dtype)), "C", like)
 
 

@@ -5,7 +5,7 @@ import math
 
 from .. import _array_api as _base
 from .. import _nvm
-from ._support import Array, asarray, casts, public, real_dtype
+from ._support import Array, asarray, casts, fault, public, real_dtype
 
 dtype = _nvm.DType  # as a class: isinstance(x.dtype, np.dtype)
 
@@ -15,6 +15,9 @@ class _Abstract(type):
 
     def __instancecheck__(cls, x):
         return isinstance(x, Array) and x.ndim == 0 and x.dtype.kind in cls._kinds
+
+    def __call__(cls, *args):
+        raise TypeError(f"[{cls.__name__}] is a kind of dtypes, which has no instances; np.float64 is a dtype")
 
 
 class generic(metaclass=_Abstract):
@@ -153,7 +156,7 @@ def result_type(*arrays_and_dtypes):
     ('int8', 'float64')
     """
     if not arrays_and_dtypes:
-        raise ValueError("at least one array or dtype is required")
+        raise fault(ValueError, "at least one array or dtype is required")
     return _base.result_type(*arrays_and_dtypes)
 
 
@@ -174,8 +177,9 @@ def can_cast(from_, to, casting="safe"):
     True
     """
     if isinstance(from_, (int, float, complex)) and not hasattr(from_, "dtype"):
-        raise TypeError(
-            f"can_cast() takes dtypes and arrays, not the number {from_!r}, whose cast would depend on its value"
+        raise fault(
+            TypeError,
+            f"can_cast() takes dtypes and arrays, not the number {from_!r}, whose cast would depend on its value",
         )
     return casts(from_.dtype if hasattr(from_, "dtype") else _nvm.dtype(from_), _nvm.dtype(to), casting)
 
@@ -197,7 +201,7 @@ def isdtype(dtype, kind):
         if isinstance(kind, _Abstract):
             return issubdtype(dtype, kind)
         return _base.isdtype(dtype, kind)
-    raise TypeError(f"kind argument must be comprised of NumPy dtypes or strings only, but is a {type(kind)}.")
+    raise fault(TypeError, f"kind argument must be comprised of NumPy dtypes or strings only, but is a {type(kind)}.")
 
 
 def min_scalar_type(a, /):
@@ -243,7 +247,7 @@ def common_type(*arrays):
         return _nvm.float16
     types = [a.dtype if hasattr(a, "dtype") else asarray(a).dtype for a in arrays]
     if any(t.kind == "b" for t in types):
-        raise TypeError("can't get common type for non-numeric array")
+        raise fault(TypeError, "can't get common type for non-numeric array")
     return _base.result_type(*(_nvm.float64 if t.kind in "iu" else t for t in map(_nvm.dtype, types)))
 
 
@@ -264,7 +268,7 @@ class finfo:
             _of(dtype if isinstance(dtype, (Array, str, type)) or not hasattr(dtype, "dtype") else dtype.dtype)
         )
         if t.kind != "f":
-            raise ValueError(f"data type {t.name!r} not inexact")
+            raise fault(ValueError, f"data type {t.name!r} not inexact")
         limits = _base.finfo(t)
         self.dtype, self.bits, self.eps = t, limits.bits, limits.eps
         self.max, self.min = limits.max, limits.min
@@ -296,7 +300,7 @@ class iinfo:
     def __init__(self, type):
         t = asarray(type).dtype if isinstance(type, int) and not isinstance(type, bool) else _of(type)
         if t.kind not in "iu":
-            raise ValueError(f"Invalid integer data type {t.kind!r}.")
+            raise fault(ValueError, f"Invalid integer data type {t.kind!r}.")
         limits = _base.iinfo(t)
         self.dtype, self.kind, self.bits, self.min, self.max = t, t.kind, limits.bits, limits.min, limits.max
 

@@ -1,6 +1,6 @@
 """Floating-point errors: nvm's kernels trap none and warn of none, which is what NumPy calls 'ignore'."""
 
-from ._support import public
+from ._support import fault, public
 
 _KINDS = ("divide", "over", "under", "invalid")
 
@@ -20,7 +20,9 @@ def geterr():
 def _check(all=None, **kinds):
     for name, what in {"all": all, **kinds}.items():
         if what not in (None, "ignore"):
-            raise ValueError(f"{name}={what!r} is not here: nvm ignores floating-point errors; look for NaN in results")
+            raise fault(
+                ValueError, f"{name}={what!r} is not here: nvm ignores floating-point errors; look for NaN in results"
+            )
 
 
 def seterr(all=None, divide=None, over=None, under=None, invalid=None):

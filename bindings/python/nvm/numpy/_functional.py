@@ -2,7 +2,7 @@
 
 from .. import _nvm
 from ._shapes import broadcast_arrays, moveaxis
-from ._support import Array, asarray, axes_of, f, one_axis, product, public
+from ._support import Array, asarray, axes_of, f, fault, one_axis, product, public
 
 
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
@@ -24,7 +24,9 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     lead = arr.shape[:axis] + arr.shape[axis + 1 :]
     n = product(lead)
     if not n:
-        raise ValueError(f"Cannot apply_along_axis when any iteration dimensions are 0: {arr.shape}, axis {axis}")
+        raise fault(
+            ValueError, f"Cannot apply_along_axis when any iteration dimensions are 0: {arr.shape}, axis {axis}"
+        )
     rows = moveaxis(arr, axis, -1).reshape(n, arr.shape[axis])
     results = f["stack"]([asarray(func1d(rows[i], *args, **kwargs)) for i in range(n)], axis=0)
     own = results.shape[1:]
@@ -50,7 +52,7 @@ def apply_over_axes(func, a, axes):
         if result.ndim != a.ndim:
             result = f["expand_dims"](result, axis=axis)
         if result.ndim != a.ndim:
-            raise ValueError("function is not returning an array of the correct shape")
+            raise fault(ValueError, "function is not returning an array of the correct shape")
         a = result
     return a
 
@@ -86,7 +88,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
     funclist = list(funclist)
     n = len(conditions)
     if len(funclist) not in (n, n + 1):
-        raise ValueError(f"with {n} condition(s), either {n} or {n + 1} functions are expected")
+        raise fault(ValueError, f"with {n} condition(s), either {n} or {n + 1} functions are expected")
     if len(funclist) == n + 1:
         held = conditions[0]
         for c in conditions[1:]:
@@ -122,7 +124,7 @@ class vectorize:
 
     def __init__(self, pyfunc=None, otypes=None, doc=None, excluded=None, cache=False, signature=None):
         if signature is not None:
-            raise ValueError("vectorize(signature=) is not here; nvm.jit and broadcasting do what it is for")
+            raise fault(ValueError, "vectorize(signature=) is not here; nvm.jit and broadcasting do what it is for")
         self.pyfunc, self.otypes, self.excluded = pyfunc, otypes, set(excluded or ())
         self.cache, self.signature = cache, signature
         self.__doc__ = doc if doc is not None else getattr(pyfunc, "__doc__", None)
@@ -136,7 +138,7 @@ class vectorize:
         arrays = broadcast_arrays(*(args[i] for i in varied), *(kwargs[k] for k in named))
         shape = arrays[0].shape if arrays else ()
         if not product(shape) and self.otypes is None:
-            raise ValueError("cannot call `vectorize` on size 0 inputs unless `otypes` is set")
+            raise fault(ValueError, "cannot call `vectorize` on size 0 inputs unless `otypes` is set")
         args, kwargs, results = list(args), dict(kwargs), []
         for values in zip(*(a.reshape(-1).tolist() for a in arrays)):
             for i, value in zip(varied, values):

@@ -7,7 +7,7 @@ from .. import _nvm
 from ._creation import arange, linspace, ones, tri
 from ._joining import concatenate
 from ._sorting import nonzero
-from ._support import Array, asarray, check_order, f, product, public, shape_of
+from ._support import Array, asarray, check_order, f, fault, product, public, shape_of
 
 
 def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
@@ -27,7 +27,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
            [21, 22, 23]])
     """
     if indexing not in ("xy", "ij"):
-        raise ValueError("Valid values for `indexing` are 'xy' and 'ij'.")
+        raise fault(ValueError, "Valid values for `indexing` are 'xy' and 'ij'.")
     xi = [asarray(x) for x in xi]
     axes = list(range(len(xi)))
     if indexing == "xy" and len(xi) > 1:
@@ -80,7 +80,7 @@ def ix_(*args):
     for i, positions in enumerate(args):
         x = asarray(positions)
         if x.ndim != 1:
-            raise ValueError("Cross index must be 1 dimensional")
+            raise fault(ValueError, "Cross index must be 1 dimensional")
         if not x.size:
             x = x.astype(_nvm.int64)
         x = nonzero(x)[0] if x.dtype == _nvm.bool else x
@@ -130,12 +130,12 @@ class _Joined:
         axis, ndim, place = self._how
         if key and isinstance(key[0], str):
             if key[0] in ("r", "c"):
-                raise ValueError(f"nvm has no matrices, which r_[{key[0]!r}, ...] would make")
+                raise fault(ValueError, f"nvm has no matrices, which r_[{key[0]!r}, ...] would make")
             words = [int(w) for w in key[0].split(",")]
             axis, ndim, place = (*words, *(axis, ndim, place)[len(words) :])
             key = key[1:]
         if not key:
-            raise ValueError("need at least one array to concatenate")
+            raise fault(ValueError, "need at least one array to concatenate")
         return concatenate(_alike([self._part(k, ndim, place) for k in key], key), axis)
 
     def _part(self, part, ndim, place):
@@ -196,7 +196,7 @@ class ndindex:
             shape = shape[0]
         shape = shape_of(shape)
         if any(n < 0 for n in shape):
-            raise ValueError("negative dimensions are not allowed")
+            raise fault(ValueError, "negative dimensions are not allowed")
         self._it = itertools.product(*map(range, shape))
 
     def __iter__(self):
@@ -257,9 +257,9 @@ def diag_indices_from(arr):
     """
     arr = asarray(arr)
     if arr.ndim < 2:
-        raise ValueError("input array must be at least 2-d")
+        raise fault(ValueError, "input array must be at least 2-d")
     if len(set(arr.shape)) > 1:
-        raise ValueError(f"All dimensions of input must be of equal length, not {arr.shape}")
+        raise fault(ValueError, f"All dimensions of input must be of equal length, not {arr.shape}")
     return diag_indices(arr.shape[0], arr.ndim)
 
 
@@ -294,7 +294,7 @@ def triu_indices(n, k=0, m=None):
 def _matrix(arr):
     arr = asarray(arr)
     if arr.ndim != 2:
-        raise ValueError(f"input array must be 2-d, not of shape {arr.shape}")
+        raise fault(ValueError, f"input array must be 2-d, not of shape {arr.shape}")
     return arr
 
 
@@ -369,7 +369,7 @@ def unravel_index(indices, shape, order="C"):
     fastest_first = check_order(order, "CF") == "F"
     total = product(shape)
     if at.size and bool(f["any"]((at < 0) | (at >= total))):
-        raise ValueError(f"an index is out of bounds for array with size {total}: shape {shape}")
+        raise fault(ValueError, f"an index is out of bounds for array with size {total}: shape {shape}")
     out = []
     for n in shape if fastest_first else shape[::-1]:
         out.append(f["remainder"](at, max(n, 1)))
@@ -397,7 +397,7 @@ def ravel_multi_index(multi_index, dims, mode="raise", order="C"):
     at = [_integers("ravel_multi_index", x) for x in multi_index]
     modes = (mode,) * len(dims) if isinstance(mode, str) else tuple(mode)
     if len(at) != len(dims):
-        raise ValueError(f"parameter multi_index must be a sequence of length {len(dims)}")
+        raise fault(ValueError, f"parameter multi_index must be a sequence of length {len(dims)}")
     at = [_kept_inside(x, n, m) for x, n, m in zip(at, dims, modes)]
     pairs = list(zip(at, dims))
     total = asarray(0)
@@ -412,9 +412,9 @@ def _kept_inside(x, n, mode):
     if mode == "clip":
         return f["clip"](x, 0, n - 1)
     if mode != "raise":
-        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+        raise fault(ValueError, f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
     if x.size and bool(f["any"]((x < 0) | (x >= n))):
-        raise ValueError(f"invalid entry in coordinates array: an index is out of bounds for extent {n}")
+        raise fault(ValueError, f"invalid entry in coordinates array: an index is out of bounds for extent {n}")
     return x
 
 

@@ -14,7 +14,7 @@ from ._reductions import std as _std
 from ._reductions import sum as _sum
 from ._sorting import searchsorted
 from ._statistics import percentile
-from ._support import Array, asarray, f, inexact, public
+from ._support import Array, asarray, f, fault, inexact, public
 
 
 def bincount(x, /, weights=None, minlength=0):
@@ -34,20 +34,20 @@ def bincount(x, /, weights=None, minlength=0):
     """
     x, minlength = asarray(x), operator.index(minlength)
     if x.ndim != 1:
-        raise ValueError(f"object of too small depth or too deep for desired array: shape {x.shape}")
+        raise fault(ValueError, f"object of too small depth or too deep for desired array: shape {x.shape}")
     if minlength < 0:
-        raise ValueError("'minlength' must not be negative")
+        raise fault(ValueError, "'minlength' must not be negative")
     if not x.size:
         x = x.astype(_nvm.int64)
     if x.dtype.kind not in "biu" or x.dtype == _nvm.uint64:
-        raise TypeError(f"Cannot cast array data from {x.dtype.name} to int64 according to the rule 'safe'")
+        raise fault(TypeError, f"Cannot cast array data from {x.dtype.name} to int64 according to the rule 'safe'")
     if x.size and x.dtype.kind == "i" and bool(_min(x) < 0):
-        raise ValueError("'list' argument must have no negative elements")
+        raise fault(ValueError, "'list' argument must have no negative elements")
     n = max(minlength, int(_max(x)) + 1 if x.size else 0)
     if weights is not None:
         weights = asarray(weights).astype(_nvm.float64)
         if weights.shape != x.shape:
-            raise ValueError(f"The weights and list don't have the same length: {weights.shape} and {x.shape}")
+            raise fault(ValueError, f"The weights and list don't have the same length: {weights.shape} and {x.shape}")
     return _counted(x, weights, n)
 
 
@@ -106,23 +106,23 @@ def _outer_edges(a, range):
     if range is not None:
         first, last = (v.item() if isinstance(v, Array) else v for v in range)
         if first > last:
-            raise ValueError("max must be larger than min in range parameter.")
+            raise fault(ValueError, "max must be larger than min in range parameter.")
         if not (math.isfinite(first) and math.isfinite(last)):
-            raise ValueError(f"supplied range of [{first}, {last}] is not finite")
+            raise fault(ValueError, f"supplied range of [{first}, {last}] is not finite")
     elif not a.size:
         first, last = 0, 1
     else:
         first, last = _min(a).item(), _max(a).item()
         if not (math.isfinite(first) and math.isfinite(last)):
-            raise ValueError(f"autodetected range of [{first}, {last}] is not finite")
+            raise fault(ValueError, f"autodetected range of [{first}, {last}] is not finite")
     return (first - 0.5, last + 0.5) if first == last else (first, last)
 
 
 def _automatic_count(a, name, range, weights):
     if name not in _WIDTHS:
-        raise ValueError(f"{name!r} is not a valid estimator for `bins`; there are {', '.join(sorted(_WIDTHS))}")
+        raise fault(ValueError, f"{name!r} is not a valid estimator for `bins`; there are {', '.join(sorted(_WIDTHS))}")
     if weights is not None:
-        raise TypeError("Automated estimation of the number of bins is not supported for weighted data")
+        raise fault(TypeError, "Automated estimation of the number of bins is not supported for weighted data")
     first, last = _outer_edges(a, range)
     if range is not None:
         a = a[(a >= first) & (a <= last)]
@@ -142,9 +142,9 @@ def _edges(a, bins, range, weights):
         try:
             count = operator.index(bins)
         except TypeError as e:
-            raise TypeError("`bins` must be an integer, a string, or an array") from e
+            raise fault(TypeError, "`bins` must be an integer, a string, or an array") from e
         if count < 1:
-            raise ValueError("`bins` must be positive, when an integer")
+            raise fault(ValueError, "`bins` must be positive, when an integer")
         first, last = _outer_edges(a, range)
         dtype = a.dtype if a.dtype.kind == "f" else _nvm.float64
         if range is None:
@@ -152,9 +152,9 @@ def _edges(a, bins, range, weights):
         return linspace(first, last, count + 1, dtype=dtype)
     edges = asarray(bins)
     if edges.ndim != 1:
-        raise ValueError("`bins` must be 1d, when an array")
+        raise fault(ValueError, "`bins` must be 1d, when an array")
     if bool(f["any"](edges[:-1] > edges[1:])):
-        raise ValueError("`bins` must increase monotonically, when an array")
+        raise fault(ValueError, "`bins` must increase monotonically, when an array")
     return edges
 
 
@@ -165,7 +165,7 @@ def _checked(a, weights):
     if weights is not None:
         weights = asarray(weights)
         if weights.shape != a.shape:
-            raise ValueError(f"weights should have the same shape as a: {weights.shape}, {a.shape}")
+            raise fault(ValueError, f"weights should have the same shape as a: {weights.shape}, {a.shape}")
         weights = weights.reshape(-1)
     return a.astype(_nvm.uint8).reshape(-1) if a.dtype.kind == "b" else a.reshape(-1), weights
 
@@ -224,7 +224,7 @@ def _per_axis(value, dims, what):
     if value is None or isinstance(value, str) or not hasattr(value, "__len__"):
         return [value] * dims
     if len(value) != dims:
-        raise ValueError(f"{what} must have one entry for each of the {dims} dimensions of the sample")
+        raise fault(ValueError, f"{what} must have one entry for each of the {dims} dimensions of the sample")
     return list(value)
 
 
@@ -255,7 +255,7 @@ def histogramdd(sample, bins=10, range=None, density=None, weights=None):
     try:
         bins = _per_axis(bins, dims, "The dimension of bins")
     except ValueError as e:
-        raise ValueError("The dimension of bins must be equal to the dimension of the sample x.") from e
+        raise fault(ValueError, "The dimension of bins must be equal to the dimension of the sample x.") from e
     ranges = _per_axis(range, dims, "range argument")
     edges = [_edges(c, b, r, None) for c, b, r in zip(columns, bins, ranges)]
     at, inside = asarray(0), None
@@ -288,8 +288,8 @@ def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
            [0., 2.]])
     """
     x, y = asarray(x), asarray(y)
-    if x.shape != y.shape:
-        raise ValueError(f"x and y must have the same length: {x.shape}, {y.shape}")
+    if x.ndim != 1 or x.shape != y.shape:
+        raise fault(ValueError, f"x and y must have the same length, and one dimension: {x.shape}, {y.shape}")
     if hasattr(bins, "__len__") and len(bins) not in (1, 2):
         bins = [asarray(bins)] * 2
     counts, edges = histogramdd([x, y], bins, range, density, weights)

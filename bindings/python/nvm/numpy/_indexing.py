@@ -4,18 +4,18 @@ from .. import _nvm
 from ._dtypes import result_type
 from ._shapes import resize
 from ._sorting import flatnonzero
-from ._support import Array, asarray, cast, check_casts, f, one_axis, product, public, to_out
+from ._support import Array, asarray, cast, check_casts, f, fault, one_axis, product, public, to_out
 
 
 def _inside(x, n, mode):
     """Positions as the mode has them: wrapped around or clipped; 'raise' leaves them to be checked."""
     if mode not in ("raise", "wrap", "clip"):
-        raise ValueError(f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
+        raise fault(ValueError, f"clipmode must be one of 'clip', 'raise', or 'wrap' (got {mode!r})")
     x = asarray(x)
     if not x.size and x.dtype.kind == "f":
         return x.astype(_nvm.int64)
     if x.dtype.kind not in "biu":
-        raise TypeError(f"Cannot cast array data from {x.dtype.name} to int64 according to the rule 'safe'")
+        raise fault(TypeError, f"Cannot cast array data from {x.dtype.name} to int64 according to the rule 'safe'")
     x = x.astype(_nvm.int64) if x.dtype.kind == "b" else x
     if mode == "raise":
         return x
@@ -46,7 +46,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
     axis = one_axis(axis, a.ndim)
     at = _inside(indices, a.shape[axis], mode)
     if at.size and not a.shape[axis]:
-        raise IndexError(f"cannot do a non-empty take from an empty axes: shape {a.shape}, axis {axis}")
+        raise fault(IndexError, f"cannot do a non-empty take from an empty axes: shape {a.shape}, axis {axis}")
     taken = f["take"](a, at.reshape(-1), axis=axis)
     return to_out("take", taken.reshape(a.shape[:axis] + at.shape + a.shape[axis + 1 :]), out)
 
@@ -54,7 +54,7 @@ def take(a, indices, axis=None, out=None, mode="raise"):
 def _whole_numbers(indices):
     indices = asarray(indices)
     if indices.dtype.kind not in "iu":
-        raise IndexError(f"`indices` must be an integer array, not {indices.dtype.name}")
+        raise fault(IndexError, f"`indices` must be an integer array, not {indices.dtype.name}")
     return indices
 
 
@@ -76,7 +76,7 @@ def take_along_axis(arr, indices, axis=-1):
     if axis is None:
         arr, axis = arr.reshape(-1), 0
         if indices.ndim != 1:
-            raise ValueError("when axis=None, `indices` must have a single dimension.")
+            raise fault(ValueError, "when axis=None, `indices` must have a single dimension.")
     axis = one_axis(axis, arr.ndim)
     arr, indices = _paired(arr, indices, axis)
     return f["take_along_axis"](arr, indices, axis=axis)
@@ -85,14 +85,16 @@ def take_along_axis(arr, indices, axis=-1):
 def _paired(arr, indices, axis):
     """Both arrays broadcast against each other outside the axis."""
     if arr.ndim != indices.ndim:
-        raise ValueError(f"`indices` and `arr` must have the same number of dimensions: {indices.shape}, {arr.shape}")
+        raise fault(
+            ValueError, f"`indices` and `arr` must have the same number of dimensions: {indices.shape}, {arr.shape}"
+        )
     shapes = [list(x.shape) for x in (arr, indices)]
     for d in range(arr.ndim):
         if d != axis:
             extents = {s[d] for s in shapes}
             if len(extents) > 1 and 1 not in extents:
-                raise IndexError(
-                    f"shape mismatch: indices {indices.shape} do not broadcast with the array's {arr.shape}"
+                raise fault(
+                    IndexError, f"shape mismatch: indices {indices.shape} do not broadcast with the array's {arr.shape}"
                 )
             common = extents.pop() if len(extents) == 1 else max(extents - {1})
             shapes[0][d] = shapes[1][d] = common
@@ -101,7 +103,7 @@ def _paired(arr, indices, axis):
 
 def _target(who, a):
     if not isinstance(a, Array):
-        raise TypeError(f"argument 1 of {who} must be an array of nvm, not {type(a).__name__}")
+        raise fault(TypeError, f"argument 1 of {who} must be an array of nvm, not {type(a).__name__}")
     return a
 
 
@@ -126,10 +128,12 @@ def put_along_axis(arr, indices, values, axis):
     flat = axis is None
     x = arr.reshape(-1) if flat else arr
     if flat and indices.ndim != 1:
-        raise ValueError("when axis=None, `indices` must have a single dimension.")
+        raise fault(ValueError, "when axis=None, `indices` must have a single dimension.")
     axis = 0 if flat else one_axis(axis, x.ndim)
     if x.ndim != indices.ndim:
-        raise ValueError(f"`indices` and `arr` must have the same number of dimensions: {indices.shape}, {arr.shape}")
+        raise fault(
+            ValueError, f"`indices` and `arr` must have the same number of dimensions: {indices.shape}, {arr.shape}"
+        )
     shape = x.shape[:axis] + (indices.shape[axis],) + x.shape[axis + 1 :]
     indices = f["broadcast_to"](indices, shape)
     key = tuple(
@@ -170,7 +174,7 @@ def put(a, ind, v, mode="raise"):
 def _mask_of(who, mask, a):
     mask = asarray(mask)
     if mask.size != a.size:
-        raise ValueError(f"{who}: mask and data must be the same size, not of shapes {mask.shape} and {a.shape}")
+        raise fault(ValueError, f"{who}: mask and data must be the same size, not of shapes {mask.shape} and {a.shape}")
     return (mask if mask.dtype == _nvm.bool else mask != 0).reshape(a.shape)
 
 
@@ -192,7 +196,7 @@ def place(arr, mask, vals):
     mask, vals = _mask_of("place", mask, arr), asarray(vals).reshape(-1)
     if not vals.size:
         if bool(f["any"](mask)):
-            raise ValueError("Cannot insert from an empty array!")
+            raise fault(ValueError, "Cannot insert from an empty array!")
         return
     put(arr, flatnonzero(mask), vals)
 
@@ -234,13 +238,13 @@ def choose(a, choices, out=None, mode="raise"):
     """
     a = asarray(a)
     if a.dtype.kind not in "biu":
-        raise TypeError(f"Cannot cast array data from {a.dtype.name} to int64 according to the rule 'safe'")
+        raise fault(TypeError, f"Cannot cast array data from {a.dtype.name} to int64 according to the rule 'safe'")
     from ._shapes import broadcast_arrays
 
     choices = [choices[i] for i in range(choices.shape[0])] if isinstance(choices, Array) else list(choices)
     a, *choices = broadcast_arrays(_inside(a, len(choices), mode), *choices)
     if a.size and mode == "raise" and bool(f["any"]((a < 0) | (a >= len(choices)))):
-        raise ValueError(f"invalid entry in choice array: it has to be in 0 to {len(choices) - 1}")
+        raise fault(ValueError, f"invalid entry in choice array: it has to be in 0 to {len(choices) - 1}")
     result = choices[0]
     for i, choice in enumerate(choices[1:], 1):
         result = f["where"](a == i, choice, result)
@@ -264,7 +268,7 @@ def compress(condition, a, axis=None, out=None):
     """
     a, condition = asarray(a), asarray(condition)
     if condition.ndim != 1:
-        raise ValueError(f"condition must be a 1-d array, not of shape {condition.shape}")
+        raise fault(ValueError, f"condition must be a 1-d array, not of shape {condition.shape}")
     if axis is None:
         a, axis = a.reshape(-1), 0
     return take(a, flatnonzero(condition), axis, out)
@@ -285,13 +289,13 @@ def select(condlist, choicelist, default=0):
     array([ 0,  1, -1, -1, 40])
     """
     if len(condlist) != len(choicelist):
-        raise ValueError("list of cases must be same length as list of conditions")
+        raise fault(ValueError, "list of cases must be same length as list of conditions")
     if not len(condlist):
-        raise ValueError("select with an empty condition list is not possible")
+        raise fault(ValueError, "select with an empty condition list is not possible")
     conditions = [asarray(c) for c in condlist]
     for i, c in enumerate(conditions):
         if c.dtype != _nvm.bool:
-            raise TypeError(f"invalid entry {i} in condlist: should be boolean ndarray, not {c.dtype.name}")
+            raise fault(TypeError, f"invalid entry {i} in condlist: should be boolean ndarray, not {c.dtype.name}")
     choices = [c if type(c) in (int, float, complex) else asarray(c) for c in (*choicelist, default)]
     dtype = result_type(*choices)
     *choices, result = [asarray(c).astype(dtype) for c in choices]
@@ -316,9 +320,9 @@ def fill_diagonal(a, val, wrap=False):
            [0., 8.]])
     """
     if a.ndim < 2:
-        raise ValueError("array must be at least 2-d")
+        raise fault(ValueError, "array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) > 1:
-        raise ValueError("All dimensions of input must be of equal length")
+        raise fault(ValueError, "All dimensions of input must be of equal length")
     step = 1 + a.shape[1] if a.ndim == 2 else sum(product(a.shape[d:]) for d in range(1, a.ndim + 1))
     end = a.shape[1] * a.shape[1] if a.ndim == 2 and not wrap else a.size
     put(a, list(range(0, min(end, a.size), step)), val)

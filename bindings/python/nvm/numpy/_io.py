@@ -6,7 +6,7 @@ from _collections_abc import Mapping
 
 from .. import _nvm
 from .._creation import from_parts
-from ._support import asarray, dtype_or_none, f, public
+from ._support import asarray, dtype_or_none, f, fault, public
 
 _MAGIC = b"\x93NUMPY"
 
@@ -40,30 +40,30 @@ def _write(stream, arr):
 def _exactly(stream, n, what):
     data = stream.read(n)
     if len(data) != n:
-        raise ValueError(f"EOF: reading {what}, expected {n} bytes got {len(data)}")
+        raise fault(ValueError, f"EOF: reading {what}, expected {n} bytes got {len(data)}")
     return data
 
 
 def _described(stream, max_header_size):
     """(dtype, are its bytes swapped?, is the order Fortran's?, shape)."""
     if _exactly(stream, 6, "magic string") != _MAGIC:
-        raise ValueError("the magic string is not correct: this is no .npy file")
+        raise fault(ValueError, "the magic string is not correct: this is no .npy file")
     major = _exactly(stream, 2, "version")[0]
     if major not in (1, 2, 3):
-        raise ValueError(f"we only support format version (1,0), (2,0) and (3,0), not {major}")
+        raise fault(ValueError, f"we only support format version (1,0), (2,0) and (3,0), not {major}")
     n, form = (2, "<H") if major == 1 else (4, "<I")
     size = struct.unpack(form, _exactly(stream, n, "array header length"))[0]
     if size > max_header_size:
-        raise ValueError(f"Header info length ({size}) is large and may not be safe to load securely.")
+        raise fault(ValueError, f"Header info length ({size}) is large and may not be safe to load securely.")
     text = _exactly(stream, size, "array header").decode("utf8" if major == 3 else "latin1")
     from ast import literal_eval
 
     try:
         fields = literal_eval(text)
     except (SyntaxError, ValueError) as e:
-        raise ValueError(f"Cannot parse header: {text!r}") from e
+        raise fault(ValueError, f"Cannot parse header: {text!r}") from e
     if not isinstance(fields, dict) or set(fields) != {"descr", "fortran_order", "shape"}:
-        raise ValueError(f"Header does not contain the correct keys: {text!r}")
+        raise fault(ValueError, f"Header does not contain the correct keys: {text!r}")
     return _dtype_of(fields["descr"]), fields["fortran_order"], fields["shape"]
 
 
@@ -71,11 +71,11 @@ def _dtype_of(descr):
     """(dtype, are its bytes swapped?) of a description such as '<f8'."""
     if not isinstance(descr, str) or descr[1:2] in ("O", "U", "S", "V", "M", "m"):
         kind = "Object" if isinstance(descr, str) and descr[1:2] == "O" else "structured, text and time"
-        raise ValueError(f"{kind} arrays cannot be loaded: nvm has no dtype for {descr!r}")
+        raise fault(ValueError, f"{kind} arrays cannot be loaded: nvm has no dtype for {descr!r}")
     try:
         return _nvm.dtype(descr.lstrip("<>|=")), descr[0] == ">"
     except TypeError as e:
-        raise ValueError(f"descr is not a valid dtype descriptor: {descr!r}") from e
+        raise fault(ValueError, f"descr is not a valid dtype descriptor: {descr!r}") from e
 
 
 def _from_swapped(data, dtype, count):
@@ -126,7 +126,7 @@ def save(file, arr, allow_pickle=True):
 def _save_all(file, args, kwds, compressed):
     for i, x in enumerate(args):
         if f"arr_{i}" in kwds:
-            raise ValueError(f"Cannot use un-named variables and keyword arr_{i}")
+            raise fault(ValueError, f"Cannot use un-named variables and keyword arr_{i}")
         kwds[f"arr_{i}"] = x
     if not hasattr(file, "write"):
         file = os.fspath(file)
@@ -256,7 +256,7 @@ def load(file, mmap_mode=None, allow_pickle=False, fix_imports=True, encoding="A
         if not start:
             raise EOFError("No data left in file")
         if start != _MAGIC[:4]:
-            raise ValueError("This is no .npy or .npz file, and pickled data are not read")
+            raise fault(ValueError, "This is no .npy or .npz file, and pickled data are not read")
         return _read(stream, max_header_size)
     finally:
         if ours and archive is None:
@@ -286,7 +286,7 @@ def fromstring(string, dtype=None, count=-1, *, sep, like=None):
     array([1, 2, 3])
     """
     if not sep:
-        raise ValueError("The binary mode of fromstring is removed, use frombuffer instead")
+        raise fault(ValueError, "The binary mode of fromstring is removed, use frombuffer instead")
     return _parsed(string, dtype_or_none(dtype) or _nvm.float64, count, sep)
 
 
@@ -311,7 +311,7 @@ def fromfile(file, dtype=None, count=-1, sep="", offset=0, *, like=None):
     try:
         if sep:
             if offset:
-                raise TypeError("'offset' argument only permitted for binary files")
+                raise fault(TypeError, "'offset' argument only permitted for binary files")
             return _parsed(stream.read().decode("latin1"), dtype, count, sep)
         stream.seek(offset, os.SEEK_CUR)
         data = stream.read() if count < 0 else stream.read(count * dtype.itemsize)

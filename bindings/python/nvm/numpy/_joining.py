@@ -3,12 +3,12 @@
 import operator
 
 from ._shapes import atleast_1d, atleast_2d, atleast_3d, flip
-from ._support import Array, asarray, axes_of, check_casts, dtype_or_none, f, one_axis, public, to_out
+from ._support import Array, asarray, axes_of, check_casts, dtype_or_none, f, fault, one_axis, public, to_out
 
 
 def _joined(who, arrays, axis, out, dtype, casting):
     if out is not None and dtype is not None:
-        raise TypeError(f"{who}() only takes `out` or `dtype` as an argument, but both were provided.")
+        raise fault(TypeError, f"{who}() only takes `out` or `dtype` as an argument, but both were provided.")
     target = out.dtype if isinstance(out, Array) else dtype_or_none(dtype)
     if target is not None:
         for a in arrays:
@@ -166,14 +166,14 @@ def append(arr, values, axis=None):
 def _depth(arrays, at=()):
     """The depth of nested lists, the same everywhere."""
     if isinstance(arrays, tuple):
-        raise TypeError(f"arrays{list(at)} is a tuple; nested lists of arrays are meant")
+        raise fault(TypeError, f"arrays{list(at)} is a tuple; nested lists of arrays are meant")
     if not isinstance(arrays, list):
         return 0
     if not arrays:
-        raise ValueError(f"List at arrays{list(at)} cannot be empty")
+        raise fault(ValueError, f"List at arrays{list(at)} cannot be empty")
     depths = {_depth(a, (*at, i)) for i, a in enumerate(arrays)}
     if len(depths) > 1:
-        raise ValueError(f"List depths are mismatched below arrays{list(at)}: {sorted(depths)}")
+        raise fault(ValueError, f"List depths are mismatched below arrays{list(at)}: {sorted(depths)}")
     return 1 + depths.pop()
 
 
@@ -232,7 +232,7 @@ def array_split(ary, indices_or_sections, axis=0):
     else:
         sections = int(indices_or_sections)
         if sections <= 0:
-            raise ValueError("number sections must be larger than 0.")
+            raise fault(ValueError, "number sections must be larger than 0.")
         each, more = divmod(n, sections)
         ends = [i * each + min(i, more) for i in range(sections + 1)]
     at = (slice(None),) * axis
@@ -257,14 +257,14 @@ def split(ary, indices_or_sections, axis=0):
             raise IndexError("[split] a 0-dimensional array has no axis to split")
         n = ary.shape[one_axis(axis, ary.ndim)]
         if n % indices_or_sections:
-            raise ValueError(f"array split does not result in an equal division: {n} into {indices_or_sections}")
+            raise fault(ValueError, f"array split does not result in an equal division: {n} into {indices_or_sections}")
     return array_split(ary, indices_or_sections, axis)
 
 
 def _split_along(who, ary, sections, axis, least):
     ary = asarray(ary)
     if ary.ndim < least:
-        raise ValueError(f"{who} only works on arrays of {least} or more dimensions")
+        raise fault(ValueError, f"{who} only works on arrays of {least} or more dimensions")
     return split(ary, sections, axis)
 
 
@@ -324,7 +324,7 @@ def unstack(x, /, *, axis=0):
     """
     x = asarray(x)
     if x.ndim == 0:
-        raise ValueError("Input array must be at least 1-d.")
+        raise fault(ValueError, "Input array must be at least 1-d.")
     x = f["moveaxis"](x, one_axis(axis, x.ndim), 0)
     return tuple(x[i] for i in range(x.shape[0]))
 
@@ -336,7 +336,7 @@ def _removed(obj, n, axis):
     elif hasattr(obj, "__index__") and not isinstance(obj, (bool, Array)):
         at = operator.index(obj)
         if not -n <= at < n:
-            raise IndexError(f"index {at} is out of bounds for axis {axis} with size {n}")
+            raise fault(IndexError, f"index {at} is out of bounds for axis {axis} with size {n}")
         lost = [at % n]
     else:
         obj = asarray(obj)
@@ -344,15 +344,19 @@ def _removed(obj, n, axis):
             lost = []
         elif obj.dtype.name == "bool":
             if obj.shape != (n,):
-                raise ValueError(f"boolean array argument obj to delete must be one dimensional and match the axis {n}")
+                raise fault(
+                    ValueError, f"boolean array argument obj to delete must be one dimensional and match the axis {n}"
+                )
             lost = [i for i, gone in enumerate(obj.tolist()) if gone]
         elif obj.dtype.kind not in "iu":
-            raise IndexError(f"arrays used as indices must be of integer (or boolean) type, not {obj.dtype.name}")
+            raise fault(
+                IndexError, f"arrays used as indices must be of integer (or boolean) type, not {obj.dtype.name}"
+            )
         else:
             lost = obj.reshape(-1).tolist()
             for at in lost:
                 if not -n <= at < n:
-                    raise IndexError(f"index {at} is out of bounds for axis {axis} with size {n}")
+                    raise fault(IndexError, f"index {at} is out of bounds for axis {axis} with size {n}")
             lost = [i % n for i in lost]
     return sorted(set(range(n)).difference(lost))
 
@@ -384,16 +388,16 @@ def _insert_positions(obj, n, axis):
     obj = asarray(obj)
     if obj.dtype.name == "bool":
         if obj.ndim != 1:
-            raise ValueError("boolean array argument obj to insert must be one dimensional")
+            raise fault(ValueError, "boolean array argument obj to insert must be one dimensional")
         return [i for i, here in enumerate(obj.tolist()) if here], False
     if obj.ndim > 1:
-        raise ValueError("index array argument obj to insert must be one dimensional or scalar")
+        raise fault(ValueError, "index array argument obj to insert must be one dimensional or scalar")
     if obj.size and obj.dtype.kind not in "iu":
-        raise IndexError(f"arrays used as indices must be of integer (or boolean) type, not {obj.dtype.name}")
+        raise fault(IndexError, f"arrays used as indices must be of integer (or boolean) type, not {obj.dtype.name}")
     positions = [int(i) for i in obj.reshape(-1).tolist()]
     for i in positions:
         if not -n <= i <= n:
-            raise IndexError(f"index {i} is out of bounds for axis {axis} with size {n}")
+            raise fault(IndexError, f"index {i} is out of bounds for axis {axis} with size {n}")
     return [i + n if i < 0 else i for i in positions], obj.ndim == 0
 
 
@@ -448,7 +452,7 @@ def trim_zeros(filt, trim="fb", axis=None):
     x = asarray(filt)
     trim = trim.lower()
     if not trim or trim.strip("fb") or len(trim) > 2 or trim in ("ff", "bb"):
-        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+        raise fault(ValueError, f"unexpected character(s) in `trim`: {trim!r}")
     cuts = [slice(None)] * x.ndim
     for d in axes_of(axis, x.ndim):
         others = tuple(k for k in range(x.ndim) if k != d)

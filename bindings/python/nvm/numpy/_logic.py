@@ -2,7 +2,7 @@
 
 from .. import _nvm
 from ._reductions import all as _all
-from ._support import Array, asarray, f, inexact, public, to_out
+from ._support import Array, asarray, f, fault, inexact, public, to_out
 
 
 def isclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
@@ -150,7 +150,9 @@ def isscalar(element):
 def _infinite(who, x, out, sign):
     x = asarray(x)
     if x.dtype.kind == "c":
-        raise TypeError(f"This operation is not supported for {x.dtype.name} values because it would be ambiguous.")
+        raise fault(
+            TypeError, f"This operation is not supported for {x.dtype.name} values because it would be ambiguous."
+        )
     return to_out(who, f["isinf"](x) & (x > 0 if sign > 0 else x < 0), out)
 
 

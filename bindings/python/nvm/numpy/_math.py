@@ -14,7 +14,7 @@ from ._reductions import all as _all
 from ._reductions import sum as _sum
 from ._shapes import moveaxis
 from ._sorting import argsort, searchsorted
-from ._support import NOT_GIVEN, asarray, axes_of, casts, f, inexact, one_axis, public, to_out
+from ._support import NOT_GIVEN, asarray, axes_of, casts, f, fault, inexact, one_axis, public, to_out
 
 
 def clip(a, a_min=NOT_GIVEN, a_max=NOT_GIVEN, out=None, *, min=NOT_GIVEN, max=NOT_GIVEN, **kwargs):
@@ -37,7 +37,9 @@ def clip(a, a_min=NOT_GIVEN, a_max=NOT_GIVEN, out=None, *, min=NOT_GIVEN, max=NO
             f"[clip] a_min and a_max are given together: {'a_max' if a_max is NOT_GIVEN else 'a_min'} is missing"
         )
     if (a_min is not NOT_GIVEN or a_max is not NOT_GIVEN) and (min is not NOT_GIVEN or max is not NOT_GIVEN):
-        raise ValueError("Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden.")
+        raise fault(
+            ValueError, "Passing `min` or `max` keyword argument when `a_min` and `a_max` are provided is forbidden."
+        )
     low, high = (a_min, a_max) if min is NOT_GIVEN and max is NOT_GIVEN else (min, max)
     low, high = (None if v is NOT_GIVEN else v for v in (low, high))
     a = asarray(a)
@@ -118,11 +120,11 @@ def diff(a, n=1, axis=-1, prepend=NOT_GIVEN, append=NOT_GIVEN):
     """
     a = asarray(a)
     if n < 0:
-        raise ValueError(f"order must be non-negative but got {n!r}")
+        raise fault(ValueError, f"order must be non-negative but got {n!r}")
     if n == 0:
         return a
     if not a.ndim:
-        raise ValueError("diff requires input that is at least one dimensional")
+        raise fault(ValueError, "diff requires input that is at least one dimensional")
     axis = one_axis(axis, a.ndim)
     ends = [None if p is NOT_GIVEN else asarray(p) for p in (prepend, append)]
     edge = a.shape[:axis] + (1,) + a.shape[axis + 1 :]
@@ -147,7 +149,9 @@ def ediff1d(ary, to_end=None, to_begin=None):
     parts = [to_begin, ary[1:] - ary[:-1], to_end]
     for name, p in (("to_begin", to_begin), ("to_end", to_end)):
         if p is not None and not casts(asarray(p).dtype, ary.dtype):
-            raise TypeError(f"dtype of `{name}`, {asarray(p).dtype.name}, must be compatible with {ary.dtype.name}")
+            raise fault(
+                TypeError, f"dtype of `{name}`, {asarray(p).dtype.name}, must be compatible with {ary.dtype.name}"
+            )
     return concatenate([asarray(p).astype(ary.dtype).reshape(-1) for p in parts if p is not None])
 
 
@@ -158,18 +162,18 @@ def _spacings(f_, varargs, axes):
     if len(varargs) == 1 and asarray(varargs[0]).ndim == 0:
         return [varargs[0]] * len(axes)
     if len(varargs) != len(axes):
-        raise TypeError("invalid number of arguments")
+        raise fault(TypeError, "invalid number of arguments")
     spacings = []
     for axis, given in zip(axes, varargs):
         given = asarray(given)
         if given.ndim == 1:
             if given.size != f_.shape[axis]:
-                raise ValueError("when 1d, distances must match the length of the corresponding dimension")
+                raise fault(ValueError, "when 1d, distances must match the length of the corresponding dimension")
             given = _base.diff(inexact(given))
             if given.size and bool(_all(given == given[0])):
                 given = given[0]
         elif given.ndim:
-            raise ValueError("distances must be either scalars or 1d")
+            raise fault(ValueError, "distances must be either scalars or 1d")
         spacings.append(given)
     return spacings
 
@@ -194,14 +198,17 @@ def gradient(f, *varargs, axis=None, edge_order=1):
     x = inexact(asarray(f))
     axes = axes_of(axis, x.ndim)
     spacings = _spacings(x, varargs, axes)
+    if x.dtype.kind == "b":
+        raise fault(TypeError, "booleans have no differences; x.astype(float) has")
     if edge_order > 2:
-        raise ValueError("'edge_order' greater than 2 not supported")
+        raise fault(ValueError, "'edge_order' greater than 2 not supported")
     results = []
     for axis, h in zip(axes, spacings):
         if x.shape[axis] < edge_order + 1:
-            raise ValueError(
+            raise fault(
+                ValueError,
                 "Shape of array too small to calculate a numerical gradient, at least (edge_order + 1) elements are "
-                f"required: shape {x.shape}, axis {axis}"
+                f"required: shape {x.shape}, axis {axis}",
             )
         results.append(moveaxis(_slopes(moveaxis(x, axis, -1), h, edge_order), -1, axis))
     return results[0] if len(results) == 1 else tuple(results)
@@ -280,12 +287,13 @@ def cross(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
         axisa = axisb = axisc = axis
     a, b = asarray(a), asarray(b)
     if a.ndim < 1 or b.ndim < 1:
-        raise ValueError("At least one array has zero dimension")
+        raise fault(ValueError, "At least one array has zero dimension")
     a = moveaxis(a, one_axis(axisa, a.ndim, "axisa"), -1)
     b = moveaxis(b, one_axis(axisb, b.ndim, "axisb"), -1)
     if a.shape[-1] != 3 or b.shape[-1] != 3:
-        raise ValueError(
-            f"Both input arrays must be (arrays of) 3-dimensional vectors, but they are {a.shape} and {b.shape}"
+        raise fault(
+            ValueError,
+            f"Both input arrays must be (arrays of) 3-dimensional vectors, but they are {a.shape} and {b.shape}",
         )
     x, y = ([v[..., i] for i in range(3)] for v in (a, b))
     parts = [x[i] * y[j] - x[j] * y[i] for i, j in ((1, 2), (2, 0), (0, 1))]
@@ -306,7 +314,7 @@ def _mode_of(mode):
     if mode in (0, 1, 2):
         mode = ("valid", "same", "full")[mode]
     if mode not in ("full", "same", "valid"):
-        raise ValueError(f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
+        raise fault(ValueError, f"mode must be one of 'valid', 'same', or 'full' (got {mode!r})")
     return mode
 
 
@@ -403,12 +411,12 @@ def interp(x, xp, fp, left=None, right=None, period=None):
     x, xp, fp = asarray(x).astype(_nvm.float64), asarray(xp).astype(_nvm.float64), asarray(fp)
     fp = fp.astype(_nvm.complex128 if fp.dtype.kind == "c" else _nvm.float64)
     if xp.ndim != 1 or fp.ndim != 1:
-        raise ValueError("Data points must be 1-D sequences")
+        raise fault(ValueError, "Data points must be 1-D sequences")
     if xp.shape != fp.shape:
-        raise ValueError(f"fp and xp are not of the same length: {fp.shape} and {xp.shape}")
+        raise fault(ValueError, f"fp and xp are not of the same length: {fp.shape} and {xp.shape}")
     if period is not None:
         if period == 0:
-            raise ValueError("period must be a non-zero value")
+            raise fault(ValueError, "period must be a non-zero value")
         period = abs(period)
         left = right = None
         x, xp = f["remainder"](x, period), f["remainder"](xp, period)
@@ -418,7 +426,7 @@ def interp(x, xp, fp, left=None, right=None, period=None):
         fp = concatenate((fp[-1:], fp, fp[:1]))
     n = xp.size
     if not n:
-        raise ValueError("array of sample points is empty")
+        raise fault(ValueError, "array of sample points is empty")
     left, right = fp[0] if left is None else left, fp[-1] if right is None else right
     y = _between(x, xp, fp, n) if n > 1 else f["broadcast_to"](fp[0], x.shape)
     y = f["where"](x < xp[0], left, f["where"](x > xp[-1], right, y))
@@ -497,6 +505,8 @@ def nan_to_num(x, copy=True, nan=0.0, posinf=None, neginf=None):
     >>> np.nan_to_num([1.0, np.nan, np.inf], posinf=9)
     array([1., 0., 9.])
     """
+    if isinstance(copy, str):
+        raise fault(ValueError, "strings are not allowed for 'copy' keyword. Use True/False/None instead.")
     x = asarray(x)
     if x.dtype.kind == "c":
         parts = [nan_to_num(f[part](x), True, nan, posinf, neginf) for part in ("real", "imag")]

@@ -3,7 +3,7 @@
 import math
 
 from . import _reductions as _r
-from ._support import NOT_GIVEN, asarray, f, given, public
+from ._support import NOT_GIVEN, asarray, f, fault, given, public
 
 
 def _without(a, value):
@@ -100,7 +100,7 @@ def _position(find, worst, a, axis, out, keepdims):
     if undefined is not None:
         kept = {} if axis is None else {"axis": axis}
         if bool(_r.any(_r.all(undefined, **kept))):
-            raise ValueError("All-NaN slice encountered")
+            raise fault(ValueError, "All-NaN slice encountered")
     return find(x, axis, out, keepdims=keepdims)
 
 

@@ -8,7 +8,7 @@ from ._math import convolve
 from ._reductions import all as _all
 from ._shapes import atleast_1d
 from ._sorting import nonzero
-from ._support import asarray, common_dtype, f, inexact, public
+from ._support import asarray, common_dtype, f, fault, inexact, public
 from .exceptions import RankWarning
 
 
@@ -136,7 +136,7 @@ def polyder(p, m=1):
     """
     m = int(m)
     if m < 0:
-        raise ValueError("Order of derivative must be positive (see polyint)")
+        raise fault(ValueError, "Order of derivative must be positive (see polyint)")
     y = _coefficients(p)
     for _ in range(m):
         y = y[:-1] * f["arange"](y.size - 1, 0, -1)
@@ -158,11 +158,11 @@ def polyint(p, m=1, k=None):
     """
     m = int(m)
     if m < 0:
-        raise ValueError("Order of integral must be positive (see polyder)")
+        raise fault(ValueError, "Order of integral must be positive (see polyder)")
     k = [0] * m if k is None else atleast_1d(asarray(k)).tolist()
     k = k * m if len(k) == 1 and m > 1 else k
     if len(k) < m:
-        raise ValueError("k must be a scalar or a rank-1 array of length 1 or >m.")
+        raise fault(ValueError, "k must be a scalar or a rank-1 array of length 1 or >m.")
     y = _coefficients(p)
     for i in range(m):
         y = f["concat"]([y / f["arange"](y.size, 0, -1), asarray([k[i]])])
@@ -184,7 +184,7 @@ def poly(seq_of_zeros):
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] and zeros.size:
         zeros = _real_if_exact(linalg.eigvals(zeros))
     elif zeros.ndim != 1:
-        raise ValueError("input must be 1d or non-empty square 2d array.")
+        raise fault(ValueError, "input must be 1d or non-empty square 2d array.")
     if not zeros.size:
         return 1.0
     zeros = inexact(zeros)
@@ -216,7 +216,7 @@ def roots(p):
     """
     p = _coefficients(p)
     if p.ndim != 1:
-        raise ValueError("Input must be a rank-1 array.")
+        raise fault(ValueError, "Input must be a rank-1 array.")
     used = nonzero(p)[0].tolist()
     if not used:
         return asarray([])
@@ -250,21 +250,21 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     order = int(deg) + 1
     x, y = asarray(x).astype(_nvm.float64) + 0.0, inexact(asarray(y))
     if deg < 0:
-        raise ValueError("expected deg >= 0")
+        raise fault(ValueError, "expected deg >= 0")
     if x.ndim != 1:
-        raise TypeError("expected 1D vector for x")
+        raise fault(TypeError, "expected 1D vector for x")
     if x.size == 0:
-        raise TypeError("expected non-empty vector for x")
+        raise fault(TypeError, "expected non-empty vector for x")
     if y.ndim < 1 or y.ndim > 2:
-        raise TypeError("expected 1D or 2D array for y")
+        raise fault(TypeError, "expected 1D or 2D array for y")
     if x.shape[0] != y.shape[0]:
-        raise TypeError(f"expected x and y to have same length, not {x.shape} and {y.shape}")
+        raise fault(TypeError, f"expected x and y to have same length, not {x.shape} and {y.shape}")
     rcond = x.size * 2.0**-52 if rcond is None else rcond
     left, right = vander(x, order), y
     if w is not None:
         w = asarray(w) + 0.0
         if w.ndim != 1 or w.shape[0] != y.shape[0]:
-            raise TypeError("expected a 1-d array for weights of the length of y")
+            raise fault(TypeError, "expected a 1-d array for weights of the length of y")
         left, right = left * w[:, None], right * (w[:, None] if y.ndim == 2 else w)
     scale = f["sqrt"](f["sum"](left * left, axis=0))
     c, residuals, rank, s = linalg.lstsq(left / scale, right, rcond)
@@ -279,7 +279,7 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     base = linalg.inv(f["matmul"](f["permute_dims"](scaled, (1, 0)), scaled)) / (scale[:, None] * scale[None, :])
     if cov != "unscaled":
         if x.size <= order:
-            raise ValueError("the number of data points must exceed order to scale the covariance matrix")
+            raise fault(ValueError, "the number of data points must exceed order to scale the covariance matrix")
         factor = residuals / (x.size - order)
         base = base[:, :, None] * factor if y.ndim == 2 else base * factor
     return c, base
@@ -311,7 +311,7 @@ class poly1d:
             return
         c = poly(c_or_r) if r else atleast_1d(asarray(c_or_r))
         if c.ndim > 1:
-            raise ValueError("Polynomial must be 1d only.")
+            raise fault(ValueError, "Polynomial must be 1d only.")
         self.coeffs, self.variable = _trimmed(c), variable or "x"
 
     coef = c = coefficients = property(lambda self: self.coeffs)
@@ -355,7 +355,7 @@ class poly1d:
 
     def __pow__(self, n):
         if n != int(n) or n < 0:
-            raise ValueError("Power to non-negative integers only.")
+            raise fault(ValueError, "Power to non-negative integers only.")
         result = poly1d([1])
         for _ in range(int(n)):
             result = result * self

@@ -1,7 +1,7 @@
 """How arrays and numbers are written as text."""
 
 from .. import _print
-from ._support import asarray, public
+from ._support import asarray, fault, public
 
 _FIXED = {
     "nanstr": "nan",
@@ -189,11 +189,11 @@ def binary_repr(num, width=None):
     if num >= 0 or width is None:
         text = bin(num).replace("0b", "")
         if num and width is not None and len(text) > width:
-            raise ValueError(f"Insufficient bit width={width} provided for binwidth={len(text)}")
+            raise fault(ValueError, f"Insufficient bit width={width} provided for binwidth={len(text)}")
         return text.zfill(width or 0)
     need = len(bin(-num - 1)) - 1
     if need > width:
-        raise ValueError(f"Insufficient bit width={width} provided for binwidth={need}")
+        raise fault(ValueError, f"Insufficient bit width={width} provided for binwidth={need}")
     return bin(num & ((1 << width) - 1))[2:]
 
 
@@ -211,7 +211,7 @@ def base_repr(number, base=2, padding=0):
     """
     digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
     if not 2 <= base <= len(digits):
-        raise ValueError(f"Bases {'greater than 36' if base > 36 else 'less than 2'} not handled in base_repr.")
+        raise fault(ValueError, f"Bases {'greater than 36' if base > 36 else 'less than 2'} not handled in base_repr.")
     rest, text = abs(int(number)), ""
     while rest:
         rest, digit = divmod(rest, base)

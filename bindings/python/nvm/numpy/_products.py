@@ -1,7 +1,7 @@
 """Products of vectors, matrices and tensors."""
 
 from .. import _nvm, linalg
-from ._support import asarray, common_dtype, dtype_or_none, f, public, to_out
+from ._support import asarray, common_dtype, dtype_or_none, f, fault, public, to_out
 
 
 def _product(multiply, a, b):
@@ -74,7 +74,7 @@ def vdot(a, b, /):
     """
     a, b = asarray(a).reshape(-1), asarray(b).reshape(-1)
     if a.shape != b.shape:
-        raise ValueError(f"cannot take the vdot of arrays of sizes {a.size} and {b.size}")
+        raise fault(ValueError, f"cannot take the vdot of arrays of sizes {a.size} and {b.size}")
     return _product(linalg.dot, f["conj"](a) if a.dtype.kind == "c" else a, b)
 
 
@@ -131,7 +131,7 @@ def einsum(*operands, out=None, optimize=False, **kwargs):
     """
     unknown = set(kwargs) - {"dtype", "order", "casting"}
     if unknown:
-        raise TypeError(f"Did not understand the following kwargs: {sorted(unknown)}")
+        raise fault(TypeError, f"Did not understand the following kwargs: {sorted(unknown)}")
     dtype = dtype_or_none(kwargs.get("dtype"))
     return to_out("einsum", linalg.einsum(*operands, optimize=optimize or None, dtype=dtype), out)
 

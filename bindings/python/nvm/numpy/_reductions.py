@@ -13,12 +13,14 @@ from ._support import (
     cast,
     dtype_or_none,
     f,
+    fault,
     given,
     inexact,
     one_axis,
     public,
     real_dtype,
     to_out,
+    yes_or_no,
 )
 
 
@@ -56,7 +58,7 @@ def _fold(who, a, axis, dtype, out, keepdims, initial, where):
     x = cast(x, dtype)
     how = {} if dtype is None or dtype.name == "bool" else {"dtype": dtype}  # there are no sums in bool
     initial, where = given(initial), _where(where, x)
-    kept = {"axis": _axis(axis, x.ndim), "keepdims": bool(given(keepdims, False))}
+    kept = {"axis": _axis(axis, x.ndim), "keepdims": yes_or_no("keepdims", keepdims)}
     if initial is None and where is None:
         result = f[who](x, **kept, **how)
     else:
@@ -109,7 +111,9 @@ def _none_selected(who, x, axis, initial):
     """Is there an axis of no elements to reduce over? That is an error without a first value."""
     axes = range(x.ndim) if axis is None else axis
     if initial is None and _any_empty(x, axes):
-        raise ValueError(f"zero-size array to reduction operation {who}imum which has no identity: shape {x.shape}")
+        raise fault(
+            ValueError, f"zero-size array to reduction operation {who}imum which has no identity: shape {x.shape}"
+        )
 
 
 def _any_empty(x, axes):
@@ -140,13 +144,14 @@ def _complex_extreme(who, x, axis, keepdims):
 
 def _extreme(who, a, axis, out, keepdims, initial, where):
     x = asarray(a)
-    axis, keepdims = _axis(axis, x.ndim), bool(given(keepdims, False))
+    axis, keepdims = _axis(axis, x.ndim), yes_or_no("keepdims", keepdims)
     initial, where = given(initial), _where(where, x)
     _none_selected(who, x, axis, initial)
     if where is not None and initial is None:
-        raise ValueError(
+        raise fault(
+            ValueError,
             f"reduction operation '{who}imum' does not have an identity, so to use a where mask one has to specify "
-            f"'initial': shape {x.shape}"
+            f"'initial': shape {x.shape}",
         )
     if x.dtype.kind == "c":
         x = x if where is None else f["where"](where, x, initial)
@@ -242,7 +247,7 @@ def ptp(a, axis=None, out=None, keepdims=NOT_GIVEN):
 
 def _test(who, a, axis, out, keepdims, where):
     x = asarray(a)
-    kept = {"axis": _axis(axis, x.ndim), "keepdims": bool(given(keepdims, False))}
+    kept = {"axis": _axis(axis, x.ndim), "keepdims": yes_or_no("keepdims", keepdims)}
     where = _where(where, x)
     x = x if x.dtype == _nvm.bool else x != 0
     return _store(who, f[who](x, **kept) if where is None else _masked.masked(who, x, None, where, **kept), out)
@@ -298,16 +303,16 @@ def count_nonzero(a, axis=None, *, keepdims=False):
     array([1, 2])
     """
     x = asarray(a)
-    return f["count_nonzero"](x, axis=_axis(axis, x.ndim), keepdims=bool(keepdims))
+    return f["count_nonzero"](x, axis=_axis(axis, x.ndim), keepdims=yes_or_no("keepdims", keepdims))
 
 
 def _position(who, a, axis, out, keepdims):
-    x, keepdims = asarray(a), bool(given(keepdims, False))
+    x, keepdims = asarray(a), yes_or_no("keepdims", keepdims)
     if not x.ndim:
         axis = None if _axis(axis, 0) in ((), None) else axis
     axis = None if axis is None else one_axis(axis, x.ndim)
     if not (x.size if axis is None else x.shape[axis] if x.ndim else 1):
-        raise ValueError(f"attempt to get {who} of an empty sequence: shape {x.shape}")
+        raise fault(ValueError, f"attempt to get {who} of an empty sequence: shape {x.shape}")
     if x.dtype.kind == "c":
         best = _complex_extreme(who[3:], x, None if axis is None else (axis,), True)
         same = (x == best) | f["isnan"](x) & f["isnan"](best)
@@ -399,7 +404,7 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=NOT_GIVEN, *, where=NOT_GI
     result, wide = _average_dtype(x, dtype)
     total = _total_dtype(x, dtype, out, wide)
     result, wide = (result, wide) if total == wide else (total, total)
-    kept = {"axis": None if axis is None else axes_of(axis, x.ndim), "keepdims": bool(given(keepdims, False))}
+    kept = {"axis": None if axis is None else axes_of(axis, x.ndim), "keepdims": yes_or_no("keepdims", keepdims)}
     where = _where(where, x)
     if where is None and wide.kind in "fc":
         return _store("mean", f["mean"](cast(x, wide), **kept).astype(result), out)
@@ -411,11 +416,11 @@ def mean(a, axis=None, dtype=None, out=None, keepdims=NOT_GIVEN, *, where=NOT_GI
 def _spread(who, a, axis, dtype, out, ddof, keepdims, where, center, correction):
     if correction is not NOT_GIVEN:
         if ddof != 0:
-            raise ValueError("ddof and correction can't be provided simultaneously.")
+            raise fault(ValueError, "ddof and correction can't be provided simultaneously.")
         ddof = correction
     x = asarray(a)
     result, wide = _average_dtype(x, dtype)
-    kept = {"axis": None if axis is None else axes_of(axis, x.ndim), "keepdims": bool(given(keepdims, False))}
+    kept = {"axis": None if axis is None else axes_of(axis, x.ndim), "keepdims": yes_or_no("keepdims", keepdims)}
     where = _where(where, x)
     if where is dtype is out is None and center is NOT_GIVEN and x.dtype in (_nvm.float32, _nvm.float64):
         return f[who](x, correction=ddof, **kept)
@@ -555,8 +560,9 @@ def _standard_running(who, x, axis, dtype, out, include_initial):
         x = x.reshape(1)
     if axis is None:
         if x.ndim > 1:
-            raise ValueError(
-                f"For arrays which have more than one dimension ``axis`` argument is required: shape {x.shape}"
+            raise fault(
+                ValueError,
+                f"For arrays which have more than one dimension ``axis`` argument is required: shape {x.shape}",
             )
         axis = 0
     return _running(who, x, axis, dtype, out, include_initial=bool(include_initial))

@@ -5,7 +5,7 @@ from .._positions import positions
 from ._joining import concatenate
 from ._shapes import moveaxis
 from ._sorting import argsort, lexsort, searchsorted, sort
-from ._support import asarray, common_dtype, f, one_axis, public
+from ._support import asarray, common_dtype, f, fault, one_axis, public
 
 
 def _sorted_rows(ar, axis):
@@ -144,10 +144,10 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
     array([False,  True,  True])
     """
     if kind not in (None, "sort", "table"):
-        raise ValueError(f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
+        raise fault(ValueError, f"Invalid kind: '{kind}'. Please use None, 'sort' or 'table'.")
     x, tests = asarray(element), asarray(test_elements).reshape(-1)
     if kind == "table" and not (x.dtype.kind in "biu" and tests.dtype.kind in "biu"):
-        raise ValueError("The 'table' method is only supported for boolean or integer arrays.")
+        raise fault(ValueError, "The 'table' method is only supported for boolean or integer arrays.")
     if tests.size <= 16 or "c" in (x.dtype.kind, tests.dtype.kind):  # a few comparisons, which fuse
         return _order.isin(x, tests, invert=invert)
     tests = sort(tests)

@@ -12,6 +12,7 @@ from ._support import (
     check_order,
     dtype_or_none,
     f,
+    fault,
     one_axis,
     product,
     public,
@@ -115,7 +116,7 @@ def transpose(a, axes=None):
         return f["permute_dims"](a, range(a.ndim)[::-1])
     axes = shape_of(axes)
     if len(axes) != a.ndim:
-        raise ValueError(f"axes {axes} don't match array of shape {a.shape}")
+        raise fault(ValueError, f"axes {axes} don't match array of shape {a.shape}")
     return f["permute_dims"](a, axes_of(axes, a.ndim))
 
 
@@ -136,7 +137,7 @@ def matrix_transpose(x, /):
     """
     x = asarray(x)
     if x.ndim < 2:
-        raise ValueError(f"Input array must be at least 2-dimensional, but it is {x.ndim}")
+        raise fault(ValueError, f"Input array must be at least 2-dimensional, but it is {x.ndim}")
     return f["matrix_transpose"](x)
 
 
@@ -173,7 +174,7 @@ def moveaxis(a, source, destination):
     a = asarray(a)
     source, destination = axes_of(source, a.ndim, "source"), axes_of(destination, a.ndim, "destination")
     if len(source) != len(destination):
-        raise ValueError("`source` and `destination` arguments must have the same number of elements")
+        raise fault(ValueError, "`source` and `destination` arguments must have the same number of elements")
     order = [d for d in range(a.ndim) if d not in source]
     for place, axis in sorted(zip(destination, source)):
         order.insert(place, axis)
@@ -235,7 +236,9 @@ def squeeze(a, axis=None):
         return a
     axes = [d for d in range(a.ndim) if a.shape[d] == 1] if axis is None else axes_of(axis, a.ndim)
     if any(a.shape[d] != 1 for d in axes):
-        raise ValueError(f"cannot select an axis to squeeze out which has size not equal to one: {axis} of {a.shape}")
+        raise fault(
+            ValueError, f"cannot select an axis to squeeze out which has size not equal to one: {axis} of {a.shape}"
+        )
     return f["reshape"](a, [n for d, n in enumerate(a.shape) if d not in axes])
 
 
@@ -313,7 +316,7 @@ def fliplr(m):
     """
     m = asarray(m)
     if m.ndim < 2:
-        raise ValueError("Input must be >= 2-d.")
+        raise fault(ValueError, "Input must be >= 2-d.")
     return f["flip"](m, axis=1)
 
 
@@ -330,7 +333,7 @@ def flipud(m):
     """
     m = asarray(m)
     if m.ndim < 1:
-        raise ValueError("Input must be >= 1-d.")
+        raise fault(ValueError, "Input must be >= 1-d.")
     return f["flip"](m, axis=0)
 
 
@@ -349,11 +352,11 @@ def rot90(m, k=1, axes=(0, 1)):
     """
     m, axes = asarray(m), tuple(axes)
     if len(axes) != 2:
-        raise ValueError("len(axes) must be 2.")
+        raise fault(ValueError, "len(axes) must be 2.")
     if axes[0] == axes[1] or abs(axes[0] - axes[1]) == m.ndim:
-        raise ValueError("Axes must be different.")
+        raise fault(ValueError, "Axes must be different.")
     if any(not -m.ndim <= a < m.ndim for a in axes):
-        raise ValueError(f"Axes={axes} out of range for array of ndim={m.ndim}.")
+        raise fault(ValueError, f"Axes={axes} out of range for array of ndim={m.ndim}.")
     k %= 4
     if k == 2:
         return f["flip"](m, axis=axes_of(axes, m.ndim))
@@ -385,7 +388,7 @@ def roll(a, shift, axis=None):
     shifts, axes = shape_of(shift), axes_of(axis, a.ndim, repeated=True)
     n = max(len(shifts), len(axes))
     if len(shifts) not in (1, n) or len(axes) not in (1, n):
-        raise ValueError(f"'shift' and 'axis' should be scalars or 1D sequences that broadcast: {shift}, {axis}")
+        raise fault(ValueError, f"'shift' and 'axis' should be scalars or 1D sequences that broadcast: {shift}, {axis}")
     shifts, axes = shifts * (n // len(shifts)), axes * (n // len(axes))
     for by, axis in zip(shifts, axes):
         a = f["roll"](a, by, axis=axis)
@@ -408,7 +411,7 @@ def tile(A, reps):
     """
     A, reps = asarray(A), shape_of(reps)
     if any(n < 0 for n in reps):
-        raise ValueError(f"negative dimensions are not allowed: {reps}")
+        raise fault(ValueError, f"negative dimensions are not allowed: {reps}")
     return f["tile"](A, (1,) * (A.ndim - len(reps)) + reps) if A.ndim or reps else A.copy()
 
 
@@ -449,7 +452,7 @@ def resize(a, new_shape):
     """
     a, new_shape = asarray(a).reshape(-1), shape_of(new_shape)
     if any(n < 0 for n in new_shape):
-        raise ValueError("all elements of `new_shape` must be non-negative")
+        raise fault(ValueError, "all elements of `new_shape` must be non-negative")
     n = product(new_shape)
     if not n or not a.size:
         return f["zeros"](new_shape, dtype=a.dtype)
@@ -518,7 +521,10 @@ def broadcast_shapes(*args):
     >>> np.broadcast_shapes((3, 1), (4,))
     (3, 4)
     """
-    return _creation.broadcast_shapes(*map(shape_of, args))
+    shapes = tuple(map(shape_of, args))
+    if any(extent < 0 for shape in shapes for extent in shape):
+        raise fault(ValueError, f"negative dimensions are not allowed: {', '.join(map(str, shapes))}")
+    return _creation.broadcast_shapes(*shapes)
 
 
 def copyto(dst, src, casting="same_kind", where=True):
@@ -537,7 +543,7 @@ def copyto(dst, src, casting="same_kind", where=True):
     array([1., 0., 3.])
     """
     if not isinstance(dst, Array):
-        raise TypeError(f"copyto() argument 1 must be an array of nvm, not {type(dst).__name__}")
+        raise fault(TypeError, f"copyto() argument 1 must be an array of nvm, not {type(dst).__name__}")
     if type(src) not in (int, float, complex):
         src = asarray(src)
         check_casts("copyto", src.dtype, dst.dtype, casting)
@@ -565,7 +571,7 @@ def astype(x, dtype, /, *, copy=True, device=None):
     array([ 1, -1])
     """
     if not isinstance(x, Array):
-        raise TypeError(f"Input should be an array of nvm. It is a {type(x).__name__} instead.")
+        raise fault(TypeError, f"Input should be an array of nvm. It is a {type(x).__name__} instead.")
     x = f["astype"](x, dtype_or_none(dtype), copy=copy)
     return x if device is None else x.to_device(device)
 

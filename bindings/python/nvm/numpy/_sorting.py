@@ -2,7 +2,7 @@
 
 from .. import _nvm, _order
 from .._positions import positions
-from ._support import NOT_GIVEN, asarray, common_dtype, f, one_axis, public
+from ._support import NOT_GIVEN, asarray, common_dtype, f, fault, one_axis, public
 
 
 def where(condition, x=None, y=None, /):
@@ -20,7 +20,7 @@ def where(condition, x=None, y=None, /):
     (array([1, 2]),)
     """
     if (x is None) != (y is None):
-        raise ValueError("either both or neither of x and y should be given")
+        raise fault(ValueError, "either both or neither of x and y should be given")
     condition = asarray(condition)
     if x is None:
         return nonzero(condition)
@@ -40,7 +40,9 @@ def nonzero(a):
     """
     a = asarray(a)
     if a.ndim == 0:
-        raise ValueError("Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead.")
+        raise fault(
+            ValueError, "Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() instead."
+        )
     return positions(a if a.dtype == _nvm.bool else a != 0)
 
 
@@ -93,13 +95,15 @@ _KINDS = {None, "quicksort", "mergesort", "heapsort", "stable", "quick", "merge"
 
 def _check_kind(kind, order, stable, descending):
     if kind is not None and not isinstance(kind, str):
-        raise TypeError(f"sort kind must be a string, not {type(kind).__name__}")
+        raise fault(TypeError, f"sort kind must be a string, not {type(kind).__name__}")
     if kind not in _KINDS:
-        raise ValueError(f"sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
+        raise fault(ValueError, f"sort kind must be one of 'quick', 'heap', or 'stable' (got {kind!r})")
     if order is not None:
-        raise ValueError("Cannot specify order when the array has no fields.")
+        raise fault(ValueError, "Cannot specify order when the array has no fields.")
     if kind is not None and (stable is not None or descending is not NOT_GIVEN):
-        raise ValueError("`kind` and the parameters `stable` and `descending` can't be provided at the same time.")
+        raise fault(
+            ValueError, "`kind` and the parameters `stable` and `descending` can't be provided at the same time."
+        )
 
 
 def _flattened(a, axis):
@@ -206,9 +210,9 @@ def lexsort(keys, axis=-1):
     """
     keys = [asarray(k) for k in keys]
     if not keys:
-        raise TypeError("need sequence of keys with len > 0 in lexsort")
+        raise fault(TypeError, "need sequence of keys with len > 0 in lexsort")
     if any(k.shape != keys[0].shape for k in keys):
-        raise ValueError(f"all keys need to be the same shape, not {[k.shape for k in keys]}")
+        raise fault(ValueError, f"all keys need to be the same shape, not {[k.shape for k in keys]}")
     if keys[0].ndim == 0:
         return f["zeros"]((), dtype=_nvm.int64)
     return _lexicographic([(key, False) for key in keys], one_axis(axis, keys[0].ndim))
@@ -217,12 +221,12 @@ def lexsort(keys, axis=-1):
 def _check_kth(kth, n):
     kth = asarray(kth)
     if kth.dtype.kind not in "iu":
-        raise TypeError("Partition index must be integer")
+        raise fault(TypeError, "Partition index must be integer")
     if kth.ndim > 1:
-        raise ValueError("object too deep for desired array")
+        raise fault(ValueError, "object too deep for desired array")
     for k in kth.reshape(-1).tolist() if n else ():
         if not -n <= k < n:
-            raise ValueError(f"kth(={k}) out of bounds ({n})")
+            raise fault(ValueError, f"kth(={k}) out of bounds ({n})")
 
 
 def partition(a, kth, axis=-1, kind="introselect", order=None):
@@ -269,7 +273,7 @@ def argpartition(a, kth, axis=-1, kind="introselect", order=None):
 
 def _check_partition(kind):
     if kind != "introselect":
-        raise ValueError(f"select kind must be 'introselect' (got {kind!r})")
+        raise fault(ValueError, f"select kind must be 'introselect' (got {kind!r})")
 
 
 def searchsorted(a, v, side="left", sorter=None):
@@ -289,16 +293,16 @@ def searchsorted(a, v, side="left", sorter=None):
     array(2)
     """
     if side not in ("left", "right"):
-        raise ValueError(f"search side must be 'left' or 'right' (got {side!r})")
+        raise fault(ValueError, f"search side must be 'left' or 'right' (got {side!r})")
     a, v = asarray(a), asarray(v)
     if a.ndim != 1:
-        raise ValueError(f"object of too small depth for desired array: shape {a.shape}")
+        raise fault(ValueError, f"object of too small depth for desired array: shape {a.shape}")
     if sorter is not None:
         sorter = asarray(sorter)
         if sorter.dtype.kind not in "iu":
-            raise TypeError("sorter must only contain integers")
+            raise fault(TypeError, "sorter must only contain integers")
         if sorter.shape != a.shape:
-            raise ValueError(f"sorter.size must equal a.size: {sorter.shape}, {a.shape}")
+            raise fault(ValueError, f"sorter.size must equal a.size: {sorter.shape}, {a.shape}")
     common = common_dtype(a, v)
     return _order.searchsorted(a.astype(common), v.astype(common), side=side, sorter=sorter)
 
@@ -318,13 +322,13 @@ def digitize(x, bins, right=False):
     """
     x, bins = asarray(x), asarray(bins)
     if x.dtype.kind == "c":
-        raise TypeError("x may not be complex")
+        raise fault(TypeError, "x may not be complex")
     if bins.ndim != 1:
-        raise ValueError(f"object of too small depth for desired array: bins of shape {bins.shape}")
+        raise fault(ValueError, f"object of too small depth for desired array: bins of shape {bins.shape}")
     if bool(f["all"](bins[1:] >= bins[:-1])):
         return searchsorted(bins, x, "left" if right else "right")
     if not bool(f["all"](bins[1:] <= bins[:-1])):
-        raise ValueError("bins must be monotonically increasing or decreasing")
+        raise fault(ValueError, "bins must be monotonically increasing or decreasing")
     return bins.size - searchsorted(f["flip"](bins), x, "left" if right else "right")
 
 

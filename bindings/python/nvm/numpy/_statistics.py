@@ -9,7 +9,21 @@ from ._reductions import mean as _mean
 from ._reductions import sum as _sum
 from ._shapes import atleast_2d, moveaxis
 from ._sorting import sort
-from ._support import NOT_GIVEN, Array, asarray, axes_of, dtype_or_none, f, given, inexact, product, public, to_out
+from ._support import (
+    NOT_GIVEN,
+    Array,
+    asarray,
+    axes_of,
+    dtype_or_none,
+    f,
+    fault,
+    given,
+    inexact,
+    product,
+    public,
+    to_out,
+    yes_or_no,
+)
 
 _CONTINUOUS = {  # alpha and beta of Hyndman and Fan
     "interpolated_inverted_cdf": (0, 1),
@@ -48,7 +62,7 @@ def _position(n, q, method):
         return low, f["where"](at == low, 0.0, 0.5)
     if method not in _CONTINUOUS:
         names = ", ".join(sorted([*_CONTINUOUS, *_DISCRETE, "averaged_inverted_cdf", "midpoint"]))
-        raise ValueError(f"{method!r} is not a valid method. Use one of: {names}")
+        raise fault(ValueError, f"{method!r} is not a valid method. Use one of: {names}")
     alpha, beta = _CONTINUOUS[method]
     at = (n - 1) * q if (alpha, beta) == (1, 1) else n * q + (alpha + q * (1 - alpha - beta)) - 1
     low = f["floor"](at)
@@ -104,29 +118,29 @@ def _weighted(x, weights, q):
 
 def _check_weights(a, axis, weights, method):
     if method != "inverted_cdf":
-        raise ValueError(f"Only method 'inverted_cdf' supports weights. Got: {method}.")
+        raise fault(ValueError, f"Only method 'inverted_cdf' supports weights. Got: {method}.")
     weights = asarray(weights)
     if weights.shape != a.shape:
         axes = axes_of(axis, a.ndim)
         if axis is None:
-            raise TypeError("Axis must be specified when shapes of a and weights differ.")
+            raise fault(TypeError, "Axis must be specified when shapes of a and weights differ.")
         if weights.shape != tuple(a.shape[d] for d in axes):
-            raise ValueError(
-                f"Shape of weights {weights.shape} must be consistent with shape of a {a.shape} along axis"
+            raise fault(
+                ValueError, f"Shape of weights {weights.shape} must be consistent with shape of a {a.shape} along axis"
             )
         shape = [1] * a.ndim
         for d, n in zip(axes, weights.shape):
             shape[d] = n
         weights = f["broadcast_to"](weights.reshape(shape), a.shape)
     if bool(f["any"](weights < 0)):
-        raise ValueError("Weights must be non-negative.")
+        raise fault(ValueError, "Weights must be non-negative.")
     return inexact(weights)
 
 
 def _quantile(who, a, q, axis, out, method, keepdims, weights, skip_nan):
     a = asarray(a)
     if a.dtype.kind == "c":
-        raise TypeError(f"a must be an array of real numbers, not {a.dtype.name}")
+        raise fault(TypeError, f"a must be an array of real numbers, not {a.dtype.name}")
     axes = axes_of(axis, a.ndim)
     if a.dtype.kind == "b":
         if method in _CONTINUOUS or method in ("midpoint", "averaged_inverted_cdf"):
@@ -170,11 +184,11 @@ def _points(q, a, scale=None):
         q = asarray(q, dtype=a.dtype)
     q = asarray(q)
     if q.dtype.kind not in "iuf":
-        raise TypeError(f"q must be an array of real numbers, not {q.dtype.name}")
+        raise fault(TypeError, f"q must be an array of real numbers, not {q.dtype.name}")
     q = q if scale is None else inexact(q) / scale
     if not bool(f["all"]((q >= 0) & (q <= 1))):
-        raise ValueError(
-            "Quantiles must be in the range [0, 1]" if scale is None else "Percentiles must be in [0, 100]"
+        raise fault(
+            ValueError, "Quantiles must be in the range [0, 1]" if scale is None else "Percentiles must be in [0, 100]"
         )
     return q
 
@@ -308,7 +322,7 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=NOT_GIVEN):
     >>> np.average([1.0, 2.0, 4.0], weights=[1, 1, 2])
     array(2.75)
     """
-    a, kept = asarray(a), bool(given(keepdims, False))
+    a, kept = asarray(a), yes_or_no("keepdims", keepdims)
     if weights is None:
         result = _mean(a, axis, keepdims=kept)
         total = asarray(a.size / max(result.size, 1)).astype(result.dtype)
@@ -326,11 +340,12 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=NOT_GIVEN):
 
 def _along(a, weights, axis):
     if axis is None:
-        raise TypeError("Axis must be specified when shapes of a and weights differ.")
+        raise fault(TypeError, "Axis must be specified when shapes of a and weights differ.")
     axes = axes_of(axis, a.ndim)
     if weights.shape != tuple(a.shape[d] for d in axes):
-        raise ValueError(
-            f"Shape of weights {weights.shape} must be consistent with shape of a {a.shape} along axis {axis}"
+        raise fault(
+            ValueError,
+            f"Shape of weights {weights.shape} must be consistent with shape of a {a.shape} along axis {axis}",
         )
     order = sorted(range(len(axes)), key=lambda k: axes[k])
     shape = [a.shape[d] if d in axes else 1 for d in range(a.ndim)]
@@ -341,7 +356,7 @@ def _observations(who, m, y, rowvar):
     """Variables in rows: those of m, then those of y."""
     m = asarray(m)
     if m.ndim > 2:
-        raise ValueError(f"{who} has more than 2 dimensions: shape {m.shape}")
+        raise fault(ValueError, f"{who} has more than 2 dimensions: shape {m.shape}")
     x = atleast_2d(m)
     if not rowvar and m.ndim != 1:
         x = f["permute_dims"](x, (1, 0))
@@ -349,7 +364,7 @@ def _observations(who, m, y, rowvar):
         return x
     y = asarray(y)
     if y.ndim > 2:
-        raise ValueError(f"y has more than 2 dimensions: shape {y.shape}")
+        raise fault(ValueError, f"y has more than 2 dimensions: shape {y.shape}")
     y2 = atleast_2d(y)
     return f["concat"]([x, y2 if rowvar or y2.shape[0] == 1 else f["permute_dims"](y2, (1, 0))], axis=0)
 
@@ -361,7 +376,7 @@ def _check_frequencies(who, w, n):
     if w.shape[0] != n:
         raise RuntimeError(f"incompatible numbers of samples and {who}: {n} and {w.shape[0]}")
     if bool(f["any"](w < 0)):
-        raise ValueError(f"{who} cannot be negative")
+        raise fault(ValueError, f"{who} cannot be negative")
     return w
 
 
@@ -384,7 +399,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
            [-1.,  1.]])
     """
     if ddof is not None and ddof != int(ddof):
-        raise ValueError("ddof must be integer")
+        raise fault(ValueError, "ddof must be integer")
     ddof = ddof if ddof is not None else 0 if bias else 1
     x = _observations("m", m, y, rowvar)
     dtype = dtype_or_none(dtype) or result_type(x, _nvm.float64)
@@ -393,7 +408,7 @@ def cov(m, y=None, rowvar=True, bias=False, ddof=None, fweights=None, aweights=N
     if fweights is not None:
         w = _check_frequencies("fweights", fweights, n)
         if w.dtype.kind == "f" and bool(f["any"](w != f["round"](w))):
-            raise TypeError("fweights must be integer")
+            raise fault(TypeError, "fweights must be integer")
     if aweights is not None:
         a = inexact(_check_frequencies("aweights", aweights, n))
         w = a if w is None else w * a

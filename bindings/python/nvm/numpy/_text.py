@@ -6,7 +6,7 @@ import os
 
 from .. import _nvm
 from ._shapes import atleast_1d, atleast_2d
-from ._support import asarray, public
+from ._support import asarray, fault, public
 
 _PACKED = {".gz": "gzip", ".bz2": "bz2", ".xz": "lzma"}  # endings of compressed files, the modules that open them
 
@@ -63,13 +63,15 @@ def _converted(words, converters, dtype, row):
         try:
             out.append(convert(word) if convert else _number(word, dtype))
         except ValueError as e:
-            raise ValueError(f"could not convert string {word!r} to {dtype.name} at row {row}, column {i + 1}.") from e
+            raise fault(
+                ValueError, f"could not convert string {word!r} to {dtype.name} at row {row}, column {i + 1}."
+            ) from e
     return out
 
 
 def _as_table(rows, dtype, ndmin, unpack):
     if ndmin not in (0, 1, 2):
-        raise ValueError(f"Illegal value of ndmin keyword: {ndmin}")
+        raise fault(ValueError, f"Illegal value of ndmin keyword: {ndmin}")
     x = asarray(rows).astype(dtype) if rows else _empty(dtype, ndmin)
     if rows and x.ndim > ndmin:
         x = x.reshape([n for n in x.shape if n != 1])
@@ -140,12 +142,14 @@ def loadtxt(
             try:
                 words = [words[c] for c in columns]
             except IndexError:
-                raise ValueError(
-                    f"invalid column index in {columns} at row {len(rows) + 1} with {len(words)} columns"
+                raise fault(
+                    ValueError, f"invalid column index in {columns} at row {len(rows) + 1} with {len(words)} columns"
                 ) from None
         width = len(words) if width is None else width
         if len(words) != width:
-            raise ValueError(f"the number of columns changed from {width} to {len(words)} at row {len(rows) + 1}")
+            raise fault(
+                ValueError, f"the number of columns changed from {width} to {len(words)} at row {len(rows) + 1}"
+            )
         rows.append(_converted(words, converters or {}, dtype, len(rows)))
     return _as_table(rows, dtype, ndmin, unpack)
 
@@ -205,7 +209,7 @@ def genfromtxt(
         rows = [[words[c] for c in columns] for words in rows]
     widths = {len(words) for words in rows}
     if len(widths) > 1:
-        raise ValueError(f"Some errors were detected! The rows have {sorted(widths)} columns")
+        raise fault(ValueError, f"Some errors were detected! The rows have {sorted(widths)} columns")
     fill = filling_values if filling_values is not None else math.nan if dtype.kind in "fc" else -1
     missing = {missing_values} if isinstance(missing_values, str) else set(missing_values or ())
     table = [[_filled(w, i, dtype, fill, missing, converters or {}) for i, w in enumerate(words)] for words in rows]
@@ -245,7 +249,7 @@ def savetxt(fname, X, fmt="%.18e", delimiter=" ", newline="\n", header="", foote
     """
     x = asarray(X)
     if x.ndim not in (1, 2):
-        raise ValueError(f"Expected 1D or 2D array, got {x.ndim}D array instead")
+        raise fault(ValueError, f"Expected 1D or 2D array, got {x.ndim}D array instead")
     x = x.reshape(x.size, 1) if x.ndim == 1 else x
     columns = x.shape[1]
     if isinstance(fmt, (list, tuple)):
@@ -263,7 +267,9 @@ def savetxt(fname, X, fmt="%.18e", delimiter=" ", newline="\n", header="", foote
         try:
             line = row % tuple(values)
         except TypeError as e:
-            raise TypeError(f"Mismatch between array dtype ('{x.dtype.name}') and format specifier ('{row}')") from e
+            raise fault(
+                TypeError, f"Mismatch between array dtype ('{x.dtype.name}') and format specifier ('{row}')"
+            ) from e
         text.append(line.replace("+-", "-") if x.dtype.kind == "c" else line)
     text += [comments + footer.replace("\n", "\n" + comments)] if footer else []
     _put(fname, "".join(line + newline for line in text), encoding)

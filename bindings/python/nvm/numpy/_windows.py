@@ -3,13 +3,13 @@
 import math
 
 from .. import _nvm
-from ._support import asarray, f, inexact, public
+from ._support import asarray, f, fault, inexact, public
 
 
 def _cosines(M, *weights):
     """A sum of cosines at M points, symmetric; M is an integer or a float, as in NumPy."""
     if isinstance(M, complex) or hasattr(M, "dtype") and M.dtype.kind not in "biuf":
-        raise TypeError(f"a window's length is a real number, not {M!r}")
+        raise fault(TypeError, f"a window's length is a real number, not {M!r}")
     if M < 1:
         return f["zeros"]((0,), dtype=_nvm.float64)
     if M == 1:
@@ -157,7 +157,7 @@ def i0(x):
     """
     x = asarray(x)
     if x.dtype.kind == "c":
-        raise TypeError(f"i0 not supported for complex values: {x.dtype.name}")
+        raise fault(TypeError, f"i0 not supported for complex values: {x.dtype.name}")
     x = f["abs"](inexact(x))
     far = f["maximum"](x, 8)
     large = _chebyshev(_FAR, 16 / far - 1) / f["sqrt"](far)

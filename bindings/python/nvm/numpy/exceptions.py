@@ -14,18 +14,19 @@ class AxisError(ValueError, IndexError):
     >>> np.sum([1, 2], axis=1)
     Traceback (most recent call last):
         ...
-    nvm.numpy.exceptions.AxisError: axis 1 is out of bounds for array of dimension 1
+    nvm.numpy.exceptions.AxisError: [sum] axis 1 is out of bounds for array of dimension 1
     """
 
     def __init__(self, axis, ndim=None, msg_prefix=None):
         self.axis, self.ndim = (None, None) if ndim is None else (axis, ndim)
-        self._text = axis if ndim is None else f"axis {axis} is out of bounds for array of dimension {ndim}"
-        if msg_prefix is not None:
-            self._text = f"{msg_prefix}: {self._text}"
-        super().__init__(self._text)
+        text = axis if ndim is None else f"axis {axis} is out of bounds for array of dimension {ndim}"
+        super().__init__(text if msg_prefix is None else f"{msg_prefix}: {text}")
 
-    def __str__(self):
-        return str(self._text)
+    def of(self, who):
+        """The error, which names the function that raises it; None: as it is."""
+        if who:
+            self.args = (f"[{who}] {self}",)
+        return self
 
 
 _nvm.hooks["axis_error"] = lambda: AxisError
