@@ -23,25 +23,10 @@ static int sort_axes(axis *at, const int64_t *to, const int64_t *from, int rank,
   }
   return kept;
 }
-#define MOVE(bytes) \
-  for (int64_t i = 0; i < a->n; i++) memcpy(to + i * a->to, from + i * a->from, bytes)
-#define FILL(type) \
-  do { \
-    type x; \
-    memcpy(&x, from, sizeof x); \
-    for (int64_t i = 0; i < n; i++) memcpy(to + i * (int64_t)sizeof x, &x, sizeof x); \
-  } while (0)
-/* Repeats one element n times: short rows element by element; of longer ones a block, which is then copied. */
+
+/* Repeats one element n times: a block of it, which is then copied. */
 static void fill_row(char *to, const char *from, int64_t n, size_t each) {
-  enum { SHORT = 128, BLOCK = 512 };
-  if (n <= SHORT && each == 8) {
-    FILL(uint64_t);
-    return;
-  }
-  if (n <= SHORT && each == 4) {
-    FILL(uint32_t);
-    return;
-  }
+  enum { BLOCK = 512 };
   size_t bytes = (size_t)n * each, done = each;
   memcpy(to, from, each);
   for (size_t more; done < bytes; done += more) {
@@ -50,22 +35,45 @@ static void fill_row(char *to, const char *from, int64_t n, size_t each) {
     memcpy(to + done, to, more);
   }
 }
-static void move_row(char *to, const char *from, const axis *a, size_t each) {
-  if (a->to == (int64_t)each && a->from == a->to) {
-    memcpy(to, from, each * (size_t)a->n);
+
+/* ---- the rows of the last two axes. Does `what` for each of them; constant sizes let the compiler inline memcpy. */
+#define EACH_ROW(what) \
+  for (int64_t r = 0; r < rows.n; r++, to += rows.to, from += rows.from) what
+#define EACH_SIZE(of) \
+  switch (each) { \
+  case 1: EACH_ROW(of(1)); return; \
+  case 2: EACH_ROW(of(2)); return; \
+  case 4: EACH_ROW(of(4)); return; \
+  case 8: EACH_ROW(of(8)); return; \
+  default: EACH_ROW(of(each)); return; \
+  }
+#define FILL(type) \
+  do { \
+    type x; \
+    memcpy(&x, from, sizeof x); \
+    for (int64_t i = 0; i < a.n; i++) memcpy(to + i * (int64_t)sizeof x, &x, sizeof x); \
+  } while (0)
+#define MOVE(bytes) \
+  for (int64_t i = 0; i < a.n; i++) memcpy(to + i * a.to, from + i * a.from, bytes)
+#define MOVE_WHOLE(bytes) memcpy(to, from, (bytes) * (size_t)a.n)
+/* Short rows of one element are filled element by element. */
+static void fill_rows(char *to, const char *from, axis rows, axis a, size_t each) {
+  enum { SHORT = 128 };
+  if (a.n <= SHORT && each == 8) EACH_ROW(FILL(uint64_t));
+  else if (a.n <= SHORT && each == 4) EACH_ROW(FILL(uint32_t));
+  else EACH_ROW(fill_row(to, from, a.n, each));
+}
+static void move_rows(char *to, const char *from, axis rows, axis a, size_t each) {
+  int packed = a.to == (int64_t)each;
+  if (packed && !a.from) {
+    fill_rows(to, from, rows, a, each);
     return;
   }
-  if (a->to == (int64_t)each && !a->from) {
-    fill_row(to, from, a->n, each);
+  if (packed && a.from == a.to) {
+    EACH_ROW(MOVE_WHOLE(each));
     return;
   }
-  switch (each) { /* constant sizes let the compiler inline memcpy */
-  case 1: MOVE(1); break;
-  case 2: MOVE(2); break;
-  case 4: MOVE(4); break;
-  case 8: MOVE(8); break;
-  default: MOVE(each);
-  }
+  EACH_SIZE(MOVE)
 }
 void nva_move_strided(void *to, const int64_t *to_strides, const void *from, const int64_t *from_strides, int rank,
                       const int64_t *shape, size_t each) {
@@ -74,12 +82,12 @@ void nva_move_strided(void *to, const int64_t *to_strides, const void *from, con
   for (int d = 0; d < rank; d++)
     if (!shape[d]) return;
   int n = sort_axes(at, to_strides, from_strides, rank, shape), d;
-  if (!n) at[n++] = (axis){ 1, 0, 0 };
+  for (; n < 2; n++) at[n] = n ? at[0] : (axis){ 1, 0, 0 }, at[0] = (axis){ 1, 0, 0 }; /* two axes at least */
   char *o = to;
   const char *p = from;
   do {
-    move_row(o, p, &at[n - 1], each);
-    for (d = n - 2; d >= 0; d--) {
+    move_rows(o, p, at[n - 2], at[n - 1], each);
+    for (d = n - 3; d >= 0; d--) {
       o += at[d].to;
       p += at[d].from;
       if (++index[d] < at[d].n) break;
