@@ -209,13 +209,20 @@ static int leave_caches(const emitter *e, int64_t bytes) {
   return bytes > (l2 < MOST ? l2 : MOST);
 }
 
-/* Whether a kernel of a CPU fetches what it accesses at `at` a block before: with transforms each block is a row, whose
-   passes touch memory only first and last, and would wait there. Times over those without, with streaming stores, of
-   complex64 from memory on a Zen 3: fft(x) of 2048 points 0.70, ifft(fft(x) h) of 256 0.90, of 1024 0.74, of 4096 0.79
-   (the same with values that are not stored past the caches, or with reads fetched alone: 0.95 and 0.82). */
-static int is_fetched_ahead(const emitter *e, nvf_ix at, int64_t bytes) {
+/* Whether a vector of a CPU is a whole line of memory. */
+static int has_whole_lines(const emitter *e, nvm_dtype t) {
+  enum { LINE = 64 };
+  return e->k->graph->caps->width * nvg_size(nvg_real_of(t)) >= LINE;
+}
+
+/* Whether a kernel of a CPU fetches so many bytes, which it accesses at `at`, a block before: with transforms each
+   block is a row, whose passes touch memory only first and last, and would wait there. Times over those without, with
+   streaming stores, of complex64 from memory on a Zen 3: fft(x) of 2048 points 0.70, ifft(fft(x) h) of 256 0.90, of
+   1024 0.74, of 4096 0.79 (without streaming stores alone 0.95, with reads fetched alone 0.82). Where vectors are whole
+   lines it is not done: on two threads of a Xeon with AVX-512 these three took 1.13, 1.35 and 1.24. */
+static int is_fetched_ahead(const emitter *e, nvf_ix at, nvm_dtype type, int64_t bytes) {
   const nvf_transforms *t = e->k->transforms;
-  if (e->k->graph->caps->kind != NVB_CPU || !t || !leave_caches(e, bytes)) return 0;
+  if (e->k->graph->caps->kind != NVB_CPU || !t || !leave_caches(e, bytes) || has_whole_lines(e, type)) return 0;
   int several = e->s->batch >= 0 && e->s->at[e->s->batch].tiled;
   return !several && (nvf_is_one(e->k, at, t->axis) || nvf_is_one(e->k, at, t->from));
 }
@@ -245,7 +252,8 @@ static void emit_load(emitter *e, int i) {
     nvf_emit_hint(e, s, NVF_HINT_PREFETCH, w.prefetch);
     nvf_emit_hint(e, s, NVF_HINT_BULK, w.bulk);
     nvf_emit_hint(e, s, NVF_HINT_TMA, w.tma);
-  } else if (is_fetched_ahead(e, v->at, n->size * nvg_size(n->dtype))) nvf_emit_hint(e, s, NVF_HINT_PREFETCH, 1);
+  } else if (is_fetched_ahead(e, v->at, n->dtype, n->size * nvg_size(n->dtype)))
+    nvf_emit_hint(e, s, NVF_HINT_PREFETCH, 1);
   if (transposed) e->tile[i] = transposed_tiles(e, n->parts, e->tile[i], n->dtype, v->axes, 0);
 }
 
@@ -441,9 +449,9 @@ static int work_before(const emitter *e, int i, uint64_t axes, uint64_t *seen) {
    write-combining buffers drain half empty (tanh over 64 MB in vectors of 32 bytes: 0.5 ns an element, 2.0 with
    streaming stores; x + 1 gains a third; in vectors of 64 bytes all gain, tanh a quarter). */
 static void set_store_hints(emitter *e, const nvf_stmt *s, const nvf_put *q, int64_t bytes, int temp) {
-  enum { LITTLE = 10, LINE = 64 };
+  enum { LITTLE = 10 };
   const nvb_caps *c = e->k->graph->caps;
-  int whole = c->width * nvg_size(nvg_real_of(e->kn->param[s->buf].type)) >= LINE;
+  int whole = has_whole_lines(e, e->kn->param[s->buf].type);
   uint64_t *seen = NVB_NEWN(e->a, uint64_t, e->k->expr.n / 64 + 1);
   if (c->kind != NVB_CPU) {
     int transposed = nvf_is_transposed_access(e->k, e->s, q->at);
@@ -453,7 +461,7 @@ static void set_store_hints(emitter *e, const nvf_stmt *s, const nvf_put *q, int
     nvf_emit_hint(e, s, NVF_HINT_WHOLE, w.whole);
     nvf_emit_hint(e, s, NVF_HINT_NT, w.stream);
     nvf_emit_hint(e, s, NVF_HINT_TMA, w.tma);
-  } else if (is_fetched_ahead(e, q->at, bytes)) nvf_emit_hint(e, s, NVF_HINT_PREFETCH, 1);
+  } else if (is_fetched_ahead(e, q->at, e->kn->param[s->buf].type, bytes)) nvf_emit_hint(e, s, NVF_HINT_PREFETCH, 1);
   else
     nvf_emit_hint(
         e, s, NVF_HINT_NT,

@@ -171,14 +171,14 @@ START_TEST(what_the_machine_decides) { in_arena(machine, NULL, NULL); }
 END_TEST
 
 /* On a CPU a transform of rows that come from memory and go there is fetched a block ahead, both ways, and streams
-   nothing; not rows that a cache holds, nor what a block does not find in one piece. */
+   nothing; not rows that a cache holds, nor what a block does not find in one piece, nor where a vector is a line. */
 static void fetched(nvb_arena *a, void *arg) {
   static const struct {
     int64_t n[2];
-    int columns, reads, writes;
+    int width, columns, reads, writes;
   } at[] = {
-    { { 4096, 4096 }, 0, 1, 1 }, { { 65536, 256 }, 0, 1, 1 },  { { 16, 4096 }, 0, 0, 0 },
-    { { 4096, 4096 }, 1, 0, 1 }, { { 1 << 20, 20 }, 0, 0, 0 },
+    { { 4096, 4096 }, 8, 0, 1, 1 }, { { 65536, 256 }, 8, 0, 1, 1 },  { { 16, 4096 }, 8, 0, 0, 0 },
+    { { 4096, 4096 }, 8, 1, 0, 1 }, { { 1 << 20, 20 }, 8, 0, 0, 0 },
   };
   (void)arg;
   for (size_t i = 0; i < sizeof at / sizeof *at; i++) {
@@ -187,7 +187,9 @@ static void fetched(nvb_arena *a, void *arg) {
     nvg_val t = { .kind = NVG_VROUTINE, .op = NVG_OP_DFT, .dtype = NVM_C64, .name = "dft" };
     int x = m_leaf(&m, NVM_C64, 2, n, strides), reads = 0, writes = 0;
     m_out(&m, m_add(&m, t, 2, n, 1, &x, 2, (int64_t[]){ NVG_DFT_FORWARD, n[1] }));
-    const nvf_step *s = nvf_fuse(a, m_graph(&m), nvb_caps_find("cpu16"), &(nvf_options){ .fuse = 1 })->step;
+    nvb_caps c = *nvb_caps_find("cpu16");
+    c.width = at[i].width;
+    const nvf_step *s = nvf_fuse(a, m_graph(&m), &c, &(nvf_options){ .fuse = 1 })->step;
     for (int j = 0; j < s->k->nstmt; j++) {
       const nvf_stmt *st = s->k->stmt[j];
       int ahead = (int)hint_of(s, st->id, NVF_HINT_PREFETCH);
