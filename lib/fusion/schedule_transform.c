@@ -161,45 +161,70 @@ static int prefetches_whole(const nvf_fusion *k, int64_t rows) {
 
 /* How many columns a block of a GPU has side by side: as many as a line of memory holds, if their points fit. Times
    over the floor of fft(x, axis=0) with 4, 8 and 16: 256 points 1.65, 1.45, 1.18; 1024 1.74, 1.36, 1.30; 2048 with 4
-   and 8: 1.69, 1.56. Columns that do not fill their blocks have masks, which tight registers do not suffice for:
-   2049 columns of 4096 points spill with four. */
+   and 8: 1.69, 1.56. Columns that do not fill their blocks have masks, for which tight registers do not suffice where
+   a block transforms them twice: 2049 columns of a filter of 4096 points spill with four (6.3 for 2.5). Transformed
+   once, 4097 columns of 4096 points took 2.84 with four and 4.17 with two, 8193 of 2048 2.22 with eight, 2.71 with
+   four. */
 static int64_t columns_of_block(const nvf_fusion *k, int columns) {
   enum { MOST = 128 << 10 }; /* bytes of a block's points */
   int64_t each = 2 * widest_of(k), n = LINE / each, all = k->axis.at[columns].n;
   for (; n > 1; n /= 2) {
     division v = best_division(&k->transforms->passes, k->transforms->points, n);
-    int masked = all % n && registers_of(v, v.warps, ROOMY * widest_of(k) / 4) > REGISTERS;
+    int masked = all % n && k->transforms->stages > 1 && registers_of(v, v.warps, ROOMY * widest_of(k) / 4) > REGISTERS;
     if (n <= all && n * each * k->transforms->points <= MOST && !masked) break;
   }
   return n;
 }
 
+/* SIDE: rows of a block whose results are stored side by side, at most: a sector of numbers of 4 bytes. */
+enum { SIDE = 8 };
+/* Whether the one transform of rows stores its results side by side along the axis of the rows, as that of frames does
+   whose spectra are columns. Lanes of the last pass run along these: power spectra of frames of 256 points took 5.79
+   times a copy where each lane stored at a row of its own, 4.13 with 4 side by side, 2.91 with 8, 2.98 with 16; of 1024
+   points 9.75, 4.37, 4.39, 4.65. */
+static int is_turned(const nvf_fusion *k, int batch) {
+  int along = batch >= 0 && k->transforms->passes.n > 1 && k->transforms->stages == 1 && k->put.n;
+  for (int i = 0; i < k->put.n && along; i++) along = nvf_is_one(k, k->put.at[i].at, batch);
+  return along;
+}
+
+/* Groups of warps with transforms of their own. `side` of rows, if it is not 0, are stored side by side. */
+static int64_t groups_of(const nvf_fusion *k, division v, int64_t rows, int64_t batch, int64_t side) {
+  int64_t groups = 1, warps = side ? 4 * FEW_WARPS : FEW_WARPS, points = side ? 8 * SHARED : 2 * SHARED;
+  while (2 * groups * v.warps <= warps && 2 * groups * rows <= power2(batch) &&
+         2 * groups * rows * k->transforms->points <= points && !(side && groups * rows >= side))
+    groups *= 2;
+  return groups;
+}
+
 /* Places the passes. The lanes and warps of transforms that share a block follow those of the points, but for those of
-   `columns` columns, which are side by side in memory, lanes before those of the points. Returns the number of
-   transforms. */
+   `columns` columns, which are side by side in memory, lanes before those of the points; so are rows in the last pass
+   if they are stored side by side. Returns the number of transforms. */
 static int64_t place_gpu(const nvf_fusion *k, nvf_tiling *s, int64_t columns) {
   const nvf_passes *p = &k->transforms->passes;
   int64_t batch = s->batch < 0 ? 1 : k->axis.at[s->batch].n;
   division v = best_division(p, k->transforms->points, columns);
-  int64_t rows = columns ? columns : least(v.rows, batch), groups = 1; /* of warps with transforms of their own */
-  while (!columns && 2 * groups * v.warps <= FEW_WARPS && 2 * groups * rows <= power2(batch) &&
-         2 * groups * rows * k->transforms->points <= 2 * SHARED)
-    groups *= 2;
+  int64_t rows = columns ? columns : least(v.rows, batch), groups = columns ? 1 : groups_of(k, v, rows, batch, SIDE);
+  int turned = !columns && is_turned(k, s->batch) && v.lanes * rows == WARP && rows * groups >= SIDE / 2;
+  if (!columns && !turned) groups = groups_of(k, v, rows, batch, 0);
   int64_t blocks = blocks_per_sm(k, v, groups * v.warps, groups * rows, columns && batch % columns);
   s->blocks = bound_of(k, v, blocks);
   s->prefetch = columns ? 0 : blocks_ahead(k, blocks, groups * rows);
   s->bulk = prefetches_whole(k, groups * rows);
   s->pairs = 0;
-  s->part_of_line = columns * 2 * widest_of(k) < LINE ? (int)columns : 0;
+  int64_t beside = columns ? columns : turned ? rows * groups : 0;
+  s->part_of_line = beside * 2 * widest_of(k) < LINE ? (int)beside : 0;
   for (int pass = 0; pass < p->n; pass++) {
-    int64_t lanes = v.lanes, warps = v.warps, used_lanes = columns ? rows : 1, used_warps = 1;
+    int turn = turned && pass == (k->transforms->reversed ? 0 : p->n - 1), along = columns || turn;
+    int64_t lanes = turn ? WARP / beside : v.lanes, warps = turn ? groups * v.warps : v.warps,
+            used_lanes = along ? beside : 1, used_warps = 1;
     nvf_digit_add(&s->point[pass][pass], 'i', p->radix[pass], 0);
     for (int rank = 0; rank < p->n; rank++) {
       int q = digit_at(p, pass, rank);
       if (q == pass) continue;
       split d = split_digit(p->radix[q], &lanes, &warps, v.whole);
       int outer = !rank && (!pass || pass == p->n - 1); /* its lowest digit is that of memory */
-      int64_t pair = outer && !columns && widest_of(k) == 4 && d.items % 2 == 0 ? 2 : 1;
+      int64_t pair = outer && !along && widest_of(k) == 4 && d.items % 2 == 0 ? 2 : 1;
       if (pair == 2) s->pairs |= 1u << pass;
       nvf_digit_add(&s->point[pass][q], 'i', pair, 0);
       nvf_digit_add(&s->point[pass][q], 'l', d.lanes, (int)used_lanes);
@@ -207,8 +232,8 @@ static int64_t place_gpu(const nvf_fusion *k, nvf_tiling *s, int64_t columns) {
       nvf_digit_add(&s->point[pass][q], 'i', d.items / pair, 0);
       used_lanes *= d.lanes, used_warps *= d.warps;
     }
-    nvf_digit_add(&s->several[pass], 'l', rows, columns ? 1 : (int)used_lanes);
-    nvf_digit_add(&s->several[pass], 'w', groups, (int)used_warps);
+    nvf_digit_add(&s->several[pass], 'l', along ? beside : rows, along ? 1 : (int)used_lanes);
+    nvf_digit_add(&s->several[pass], 'w', turn ? 1 : groups, (int)used_warps);
   }
   return rows * groups;
 }

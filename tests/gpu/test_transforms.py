@@ -194,3 +194,20 @@ def test_windows_of_stft(device):
         nvm.empty(1 << 22, dtype="float32", device=device)
     )
     assert ["cos" in k for k in texts.text("kernel").split("kernel ") if "dft(" in k] == [False]
+
+
+@pytest.mark.emulated
+@pytest.mark.parametrize("shape, points", [((3000,), 64), ((2, 3000), 128), ((300,), 256), ((9000,), 1024)])
+def test_spectra_side_by_side(shape, points, device):
+    """Where spectra are columns of the result, lanes of a warp store those of several frames, and read along one."""
+    f = nvm.jit(lambda x: nvm.abs(nvm.signal.stft(x, nperseg=points, noverlap=points // 2)[2]) ** 2)
+    x = test_fft_fusion.draw(shape, "complex64").real.copy()
+    there = nvm.asarray(x, device=device)
+    kernel = f.lower(there).text("kernel").split("kernel transform")[1]
+    frame = re.search(r"store\(x\d+, .*\+ \(b(\w)\*T\1 \+ \1\), \w+, where", kernel).group(1)
+    stored = re.search(rf'\n  A\w* = "{frame}: (\w)', kernel).group(1)
+    read = re.search(rf'\n  L\w* = "{frame}: (\w)', kernel).group(1)
+    assert stored == "l" and read == "w", kernel
+    got = np.asarray(f(there).to_device("cpu"))
+    want = np.asarray(f(nvm.asarray(x.astype("float64"))))
+    assert got.shape == want.shape and np.linalg.norm(got - want) < 1e-6 * np.linalg.norm(want)
