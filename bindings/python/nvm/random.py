@@ -233,6 +233,10 @@ class Generator(Distributions):
     def exponential(self, scale=1.0, size=None, dtype=None):
         """The exponential distribution of mean scale.
 
+        scale: a real number of 0 or more, or an array.
+        size, dtype: as those of normal. Returns an array of that shape.
+        Raises ValueError for a negative scale.
+
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
         >>> rng.exponential(2.0, size=4).shape
@@ -249,6 +253,10 @@ class Generator(Distributions):
     def standard_gamma(self, shape, size=None, dtype=None):
         """The gamma distribution of this shape and scale 1.
 
+        shape: a real number of 0 or more, or an array.
+        size, dtype: as those of normal. Returns an array of that shape.
+        Raises ValueError for a negative shape.
+
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
         >>> rng.standard_gamma(2.0, size=4).shape
@@ -260,6 +268,10 @@ class Generator(Distributions):
 
     def gamma(self, shape, scale=1.0, size=None, dtype=None):
         """The gamma distribution of this shape and scale; its mean is shape * scale.
+
+        shape, scale: real numbers of 0 or more, or arrays that broadcast to size.
+        size, dtype: as those of normal. Returns an array of that shape.
+        Raises ValueError for negative ones.
 
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
@@ -274,6 +286,10 @@ class Generator(Distributions):
     def beta(self, a, b, size=None, dtype=None):
         """The beta distribution: x / (x + y) of two numbers of gamma distributions of the shapes a and b.
 
+        a, b: real numbers above 0, or arrays that broadcast to size.
+        size, dtype: as those of normal. Returns an array of that shape.
+        Raises ValueError for others.
+
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
         >>> rng.beta(2.0, 3.0, size=4).shape
@@ -287,6 +303,10 @@ class Generator(Distributions):
     def poisson(self, lam=1.0, size=None):
         """How many events happen whose mean number is lam: int64.
 
+        lam: a real number of 0 or more, or an array.
+        size: as that of normal. Returns an array of that shape, of int64.
+        Raises ValueError for a negative lam.
+
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
         >>> rng.poisson(3.0, size=4).shape
@@ -299,6 +319,10 @@ class Generator(Distributions):
 
     def binomial(self, n, p, size=None):
         """How many of n events of probability p happen: int64. Floats n are truncated.
+
+        n, p: numbers of 0 or more and from 0 to 1, or arrays that broadcast to size.
+        size: as that of normal. Returns an array of that shape, of int64.
+        Raises ValueError for others.
 
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
@@ -314,6 +338,10 @@ class Generator(Distributions):
     def vonmises(self, mu, kappa, size=None, dtype=None):
         """Angles from -pi to pi of the von Mises distribution around mu with the concentration kappa.
 
+        mu, kappa: real numbers, kappa of 0 or more, or arrays that broadcast to size.
+        size, dtype: as those of normal. Returns an array of that shape.
+        Raises ValueError for a negative kappa.
+
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
         >>> rng.vonmises(0.0, 1.0, size=4).shape
@@ -327,6 +355,10 @@ class Generator(Distributions):
     def zipf(self, a, size=None):
         """Integers of 1 or more with probabilities as k ** -a, below 2^63: int64.
 
+        a: a real number above 1, or an array.
+        size: as that of normal. Returns an array of that shape, of int64.
+        Raises ValueError for others.
+
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
         >>> rng.zipf(2.0, size=4).shape
@@ -339,6 +371,10 @@ class Generator(Distributions):
     def hypergeometric(self, ngood, nbad, nsample, size=None):
         """How many of a sample of nsample, drawn without replacement from ngood good and nbad bad ones, are
         good: int64. Floats are truncated.
+
+        ngood, nbad, nsample: numbers of 0 or more, or arrays that broadcast to size.
+        size: as that of normal. Returns an array of that shape, of int64.
+        Raises ValueError for negative ones, and for an nsample above ngood + nbad.
 
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)
@@ -386,6 +422,10 @@ class Generator(Distributions):
 
     def bernoulli(self, p=0.5, size=None):
         """Whether an event of probability p happens: bool.
+
+        p: a real number from 0 to 1, or an array.
+        size: as that of normal. Returns an array of that shape, of bool.
+        Raises ValueError for others.
 
         >>> import nvm
         >>> rng = nvm.random.default_rng(1)

@@ -280,6 +280,9 @@ def istft(
 def hilbert(x, N=None, axis=-1):
     """The analytic signal of real numbers, as scipy.signal.hilbert: its imaginary part is the Hilbert transform.
 
+    x: an array of real numbers with at least one dimension. N: the number of points of the transform; None: as x has.
+    Returns an array of complex numbers, of x's shape with N along the axis. Raises ValueError for complex numbers.
+
     >>> import nvm
     >>> nvm.signal.hilbert(nvm.asarray([1.0, 0.0, -1.0, 0.0]))
     array([ 1.+0.j,  0.+1.j, -1.+0.j,  0.-1.j])
