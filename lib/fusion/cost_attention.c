@@ -32,13 +32,22 @@ static double bytes_read(const nvf_fusion *k) {
   return sum;
 }
 
+/* The part of the keys that blocks walk. */
+static double part_of_keys(const nvf_fusion *k) {
+  int64_t more;
+  if (!nvf_is_causal(k, &more)) return 1;
+  double seen =
+      ((extent(k, k->attention->m) + (double)nvf_attention_queries(k)) / 2 + (double)more) / extent(k, k->attention->k);
+  return most(0, least(1, seen));
+}
+
 void nvf_assess_attention(nvf_fusion *k) {
   enum { SOFTMAX = 20 }; /* operations of a score's exponential and sums */
   const nvf_attention *t = k->attention;
   const nvb_caps *c = k->graph->caps;
   int cpu = c->kind == NVB_CPU;
   k->grid = nvf_all_axes(k) & ~k->reduced & ~(1ull << t->n);
-  double scores = nvf_elements(k, k->expr.at[t->first].axes), results = nvf_elements(k, k->grid);
+  double scores = part_of_keys(k) * nvf_elements(k, k->expr.at[t->first].axes), results = nvf_elements(k, k->grid);
   double flops = 2 * scores * (extent(k, t->depth) + extent(k, t->n));
   k->blocks = results / extent(k, t->m) * ceil(extent(k, t->m) / (double)nvf_attention_queries(k));
   double rate = cpu ? c->gemm[NVB_GEMM_F32].generated : 0.5 * c->gemm[NVB_GEMM_F16].generated;

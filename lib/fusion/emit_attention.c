@@ -67,6 +67,22 @@ static int emit_row(emitter *e, const char *frag, double init, int tile) {
   return *out;
 }
 
+/* Whether a tile of the axis has no padding. */
+static int is_whole(emitter *e, int axis) { return !nvf_emit_bounds(e, NULL, axis_bit(axis), axis_bit(axis)); }
+
+/* Where the loop ends: behind the last key, or behind the last one that a query of the block sees. Then it may end in a
+   tile of padding, whose scores need masks. */
+static const nvf_expr *end_of_keys(emitter *e) {
+  const nvf_attention *t = e->k->attention;
+  int64_t more, tile = e->s->at[t->m].tile, keys = e->k->axis.at[t->k].n;
+  int64_t last = (e->k->axis.at[t->m].n + tile - 1) / tile * tile;
+  if (!nvf_is_causal(e->k, &more) || (is_whole(e, t->k) && last + more > keys))
+    return nvf_emit_size(e, e->k->axis.at[t->k].extent);
+  const nvf_expr *size = nvf_x(e->kn, NVF_NAME, e->tile_size[t->m], 0), *at = nvf_x(e->kn, NVF_GRID, e->grid[t->m], 0);
+  at = nvf_x2(e->kn, NVF_ADD, nvf_x2(e->kn, NVF_MUL, at, size), size);
+  return more ? nvf_x2(e->kn, NVF_ADD, at, nvf_x(e->kn, NVF_CONST, 0, more)) : at;
+}
+
 static struct nvf_carry *open_loop(emitter *e) {
   const nvf_attention *t = e->k->attention;
   struct nvf_carry *carry = nvb_get(e->a, CARRIED * sizeof *carry);
@@ -77,7 +93,7 @@ static struct nvf_carry *open_loop(emitter *e) {
   nvf_stmt *s = nvf_emit_stmt(e, NVF_FOR);
   s->var = e->var[t->k];
   s->lo = nvf_x(e->kn, NVF_CONST, 0, 0);
-  s->hi = nvf_emit_size(e, e->k->axis.at[t->k].extent);
+  s->hi = end_of_keys(e);
   s->step = nvf_x(e->kn, NVF_NAME, e->tile_size[t->k], 0);
   s->ncarry = CARRIED;
   s->carry = nvb_dup(e->a, carry, CARRIED * sizeof *carry);
@@ -85,9 +101,6 @@ static struct nvf_carry *open_loop(emitter *e) {
   nvf_emit_hint(e, s, NVF_HINT_STAGES, e->s->stages);
   return carry;
 }
-
-/* Whether a tile of the axis has no padding. */
-static int is_whole(emitter *e, int axis) { return !nvf_emit_bounds(e, NULL, axis_bit(axis), axis_bit(axis)); }
 
 /* An operand as a shared tile; side: its axis that stays, axis: that which is contracted. */
 static int emit_operand(emitter *e, const nvf_region *z, int which, int side, int axis, const char *name) {

@@ -248,6 +248,8 @@ int nvf_gelu_of(const nvf_fusion *k, int i, int narrow);
 const nvg_graph *nvf_find_attention(nvb_arena *a, const nvg_graph *g, nvf_machine m);
 int nvf_is_attention(const nvf_graph *graph, const nvf_node *n);
 void nvf_mark_inner(nvf_graph *graph); /* sets nvf_node.inner */
+/* Whether a mask of positions hides the keys behind query + *more from each query, so that their scores are -inf. */
+int nvf_is_causal(const nvf_fusion *k, int64_t *more);
 
 /* ---- transform.c */
 /* The passes of a transform that kernels compute on this device; n 0: a routine or a library does, or it is none. */

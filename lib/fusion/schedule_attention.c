@@ -101,12 +101,24 @@ static int64_t wide_of(const nvf_fusion *k) {
   return most(padded(extent(k, k->attention->depth)), padded(extent(k, k->attention->n)));
 }
 
+/* Whether scores have masks, biases or other functions of positions, which take registers. */
+static int has_masks(const nvf_fusion *k) {
+  int found = 0;
+  for (int i = 0; i < k->expr.n; i++) {
+    const nvf_iexpr *v = &k->expr.at[i];
+    found |= (k->attention->regions[i] >> NVF_ATTENDED & 1) && v->axes &&
+             (v->kind == NVF_ILOAD || v->kind == NVF_IINDEX || v->kind == NVF_ITEST);
+  }
+  return found;
+}
+
 /* Of 32 rows a warp reads keys and values half as often (64 x 4096 x 4096 x 128 of bf16 on an H200: 1,902 us, of 16
-   rows 2,284), but there are half as many blocks, and wide results take all registers of a thread by 16 rows. */
+   rows 2,284), but there are half as many blocks, and a thread needs twice the registers. */
 static int64_t queries_gpu(const nvf_fusion *k) {
   int64_t two = 2 * WARPS * ROW, blocks = (extent(k, k->attention->m) + two - 1) / two;
   for (int a = 0; a < k->axis.n; a++) blocks *= k->grid >> a & 1 && a != k->attention->m ? extent(k, a) : 1;
-  return wide_of(k) <= WIDE && blocks >= k->graph->caps->cores ? two : two / 2;
+  int fits = wide_of(k) <= (has_masks(k) ? WIDE / 2 : WIDE);
+  return fits && blocks >= k->graph->caps->cores ? two : two / 2;
 }
 
 static void operand_gpu(const nvf_fusion *k, nvf_tiling *s, int region, int side, int axis) {

@@ -89,6 +89,35 @@ def test_16_bits(rng, dtype):
     np.testing.assert_allclose(got, want, rtol=2**-7, atol=2**-7 if dtype == "bfloat16" else 2**-10)
 
 
+MASKS = {
+    "i >= j": lambda i, j, s: nvm.where(i >= j, s, -np.inf),
+    "j <= i": lambda i, j, s: nvm.where(j <= i, s, -np.inf),
+    "j > i": lambda i, j, s: nvm.where(j > i, -np.inf, s),
+    "i < j": lambda i, j, s: nvm.where(i < j, -np.inf, s),
+    "i >= j, late": lambda i, j, s: nvm.where(i - 3 >= j - 3, s, -np.inf),
+}
+
+
+@pytest.mark.parametrize("m, n, more", [(200, 200, 0), (100, 300, 200), (300, 100, 0), (150, 160, -20), (192, 256, 64)])
+@pytest.mark.parametrize("name", MASKS)
+def test_keys_that_no_query_of_a_block_sees(rng, name, m, n, more):
+    """They are not read, so that what is not finite among their values stays where a block reads it."""
+    q, k, v = (draw(rng, 2, rows, 16) for rows in (m, n, n))
+
+    def attend(q, k, v):
+        i, j = nvm.arange(m)[:, None] + more, nvm.arange(n)[None, :]
+        return softmax(MASKS[name](i, j, q @ turned(k)), v)
+
+    f, args = nvm.jit(attend), [nvm.asarray(x) for x in (q, k, v)]
+    assert is_one_kernel(f, *args)
+    seen = np.arange(m)[:, None] + more >= np.arange(n)[None, :]
+    want = expected(q * 4, k, v, lambda xp, s, extra: np.where(seen, s, -np.inf), 0)
+    np.testing.assert_allclose(np.asarray(f(*args)), want, rtol=1e-4, atol=1e-4)
+    if name != "i >= j, late" and 64 + more < n - 64:
+        v[:, -1] = np.nan
+        assert np.isfinite(np.asarray(f(*args[:2], nvm.asarray(v)))[:, max(0, -more) : 64]).all()
+
+
 def test_special_values_stay_in_their_rows(rng):
     q, k, v = draw(rng, 70, 16), draw(rng, 90, 16), draw(rng, 90, 8)
     q[3, 4], q[5] = np.nan, np.inf

@@ -47,21 +47,10 @@ static int index_among(int *at, int *n, int v) {
   return (*n)++;
 }
 
-nvcu_accum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
-  const nvf_layout *l = &e->t->tile[contract->out[0]];
-  int axes[NVF_MAX_DIGITS], n = 0, all = nvf_layout_axes(l, axes), items = nvc_items(l);
-  for (int i = 0; i < all; i++)
-    if (nvf_extent(l, axes[i]) > 1 && !nvcu_apart(l, axes[i])) axes[n++] = axes[i];
-  nvcu_accum s = { .l = l };
-  if (n == 2) {
-    int transposed = is_rows(l, axes[1]) && is_q(l, axes[0]);
-    s.p = axes[transposed];
-    s.q = axes[!transposed];
-  }
-  if (n != 2 || !is_rows(l, s.p) || !is_q(l, s.q))
-    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the layout of %s is not that of the sums of an MMA",
-              e->k->tile[contract->out[0]].name);
-  s.adjacent = is_adjacent(l, s.p);
+/* The blocks of 16 x 8 of a layout, which is one of sums of an MMA. */
+static nvcu_accum blocks_of(nvcu_em *e, const nvf_layout *l, int p_axis, int q_axis) {
+  int items = nvc_items(l);
+  nvcu_accum s = { .l = l, .p = p_axis, .q = q_axis, .adjacent = is_adjacent(l, p_axis) };
   s.prow = NVB_NEWN(e->a, int, items);
   s.qcol = NVB_NEWN(e->a, int, items);
   s.item = NVB_NEWN(e->a, int, items);
@@ -75,6 +64,70 @@ nvcu_accum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
     s.item[4 * at + (p >> (s.adjacent ? 0 : 3) & 1) * 2 + (q & 1)] = i;
   }
   return s;
+}
+
+nvcu_accum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract) {
+  const nvf_layout *l = &e->t->tile[contract->out[0]];
+  int axes[NVF_MAX_DIGITS], n = 0, all = nvf_layout_axes(l, axes), transposed = 0;
+  for (int i = 0; i < all; i++)
+    if (nvf_extent(l, axes[i]) > 1 && !nvcu_apart(l, axes[i])) axes[n++] = axes[i];
+  if (n == 2) transposed = is_rows(l, axes[1]) && is_q(l, axes[0]);
+  if (n != 2 || !is_rows(l, axes[transposed]) || !is_q(l, axes[!transposed]))
+    nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] the layout of %s is not that of the sums of an MMA",
+              e->k->tile[contract->out[0]].name);
+  return blocks_of(e, l, axes[transposed], axes[!transposed]);
+}
+
+/* ---- an operand that a warp has in registers: what another MMA summed has the places in which this one takes it */
+static int same_digits(const nvf_layout *x, const nvf_layout *y, int axis) {
+  int i = 0, j = 0;
+  for (;; i++, j++) {
+    while (i < x->n && (x->d[i].axis != axis || x->d[i].extent == 1)) i++;
+    while (j < y->n && (y->d[j].axis != axis || y->d[j].extent == 1)) j++;
+    if (i == x->n || j == y->n) return i == x->n && j == y->n;
+    const nvf_digit *p = &x->d[i], *q = &y->d[j];
+    if (p->extent != q->extent || p->level != q->level || p->stride != q->stride ||
+        (p->level != 'i' && p->pstride != q->pstride))
+      return 0;
+  }
+}
+
+/* Whether the columns of the layout, along which it is contracted, are items and four lanes, in whole steps of 16. */
+static int is_deep(const nvf_layout *l, int axis) {
+  int ok = is_q(l, axis) && nvf_extent(l, axis) % 16 == 0;
+  for (int i = 0; i < l->n; i++) ok &= l->d[i].level == 'i' || l->d[i].level == 'l' || l->d[i].axis != axis;
+  return ok;
+}
+
+int nvcu_is_in_registers(nvcu_em *e, const nvf_stmt *put) {
+  enum { MOST = 128 }; /* sums and elements of a thread: with 128 sums beside 64 elements there were spills */
+  const nvc_tile_use *use = &e->r.tile[put->out[0]], *from = &e->r.tile[put->in[0]];
+  const nvf_stmt *s = use->users.n == 1 ? e->r.stmt[use->users.at[0]] : NULL;
+  const nvf_layout *l = &e->t->tile[put->in[0]];
+  if (!s || s->op != NVF_CONTRACT || nvc_hint(&e->r, s, NVF_HINT_MMA, 0) != 1 || from->mutable || !from->def ||
+      from->def->op != NVF_MAP || nvg_size(e->k->tile[put->out[0]].type) != 2 || e->r.nest_of[from->def->id]->nloop ||
+      e->r.nest_of[s->id]->nloop)
+    return 0;
+  nvcu_accum sum = nvcu_sum_of(e, s);
+  if (nvc_items(sum.l) + nvc_items(l) > MOST) return 0;
+  int axes[NVF_MAX_DIGITS], other = nvf_layout_axes(l, axes) == 2;
+  for (int i = 0; i < 2 && other; i++) other = axes[i] == sum.p || axes[i] == s->axis;
+  return other && is_p(l, sum.p) && same_digits(l, sum.l, sum.p) && is_deep(l, s->axis);
+}
+
+/* The four registers of 16 rows (block i of them) and 16 elements of k, the step'th. */
+static void registers_of(nvcu_em *e, int tile, const nvcu_accum *from, const char *name, int row, int step) {
+  int i = 0, j = 0;
+  while (from->prow[i] != row) i++;
+  nvcu_line(e, "unsigned %s[4];", name);
+  for (int half = 0; half < 2; half++) {
+    for (j = 0; from->qcol[j] != 16 * step + 8 * half;) j++;
+    for (int up = 0; up < 2; up++) {
+      const int *c = &from->item[4 * (i * from->nq + j) + 2 * up];
+      nvcu_line(e, "%s[%d] = %s | (unsigned)%s << 16;", name, 2 * half + up, nvcu_tile_item(e, tile, c[0]),
+                nvcu_tile_item(e, tile, c[1]));
+    }
+  }
 }
 
 const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis) {
@@ -287,11 +340,18 @@ static const char *name_instruction(nvcu_em *e, const side *p, const side *q) {
   return nvcu_text(e, "nv_mma_%s_%s", one, nvcu_operand_name(e, q->type));
 }
 
+/* The operand of p that is in registers; tile -1: it is in shared memory. */
+typedef struct held { int tile, step; nvcu_accum of; } held;
+
 static void emit_products(nvcu_em *e, const nvcu_accum *sum, const char *mma, const char *const *acc, const char *k,
-                          const side *p, const side *q) {
+                          const side *p, const side *q, const held *own) {
   int tf32 = p->type == NVM_F32 && !e->pipeline /* else TMA has rounded */, qstep = 0;
   const char **a = NVB_NEWN(e->a, const char *, sum->np);
-  for (int i = 0; i < sum->np; i++) load_fragment(e, p, a[i] = nvcu_fresh(e, "a"), sum->prow[i], k, 0, tf32);
+  for (int i = 0; i < sum->np; i++) {
+    a[i] = nvcu_fresh(e, "a");
+    if (own->tile >= 0) registers_of(e, own->tile, &own->of, a[i], sum->prow[i], own->step);
+    else load_fragment(e, p, a[i], sum->prow[i], k, 0, tf32);
+  }
   for (int j = 0; j < sum->nq; j += qstep) { /* 16 columns in one access if they are contiguous */
     const char *b = nvcu_fresh(e, "b");
     qstep = j + 1 < sum->nq && sum->qcol[j + 1] == sum->qcol[j] + 8 ? 2 : 1;
@@ -312,10 +372,32 @@ void nvcu_mma(nvcu_em *e, const nvf_stmt *s) {
     nvcu_group_mma(e, s);
     return;
   }
-  for (int j = 1; j < 3; j++) nvcu_may_read(e, e->tile[s->in[j]].smem);
+  for (int j = 1; j < 3; j++)
+    if (e->tile[s->in[j]].smem) nvcu_may_read(e, e->tile[s->in[j]].smem);
   nvcu_accum sum = nvcu_sum_of(e, s);
   nvcu_warp_mma(e, s, &sum);
-  for (int j = 1; j < 3; j++) nvcu_read(e, e->tile[s->in[j]].smem);
+  for (int j = 1; j < 3; j++)
+    if (e->tile[s->in[j]].smem) nvcu_read(e, e->tile[s->in[j]].smem);
+}
+
+/* The operand of the contraction that was put but is in registers. */
+static held held_of(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum) {
+  held own = { .tile = -1 };
+  for (int j = 1; j < 3; j++) {
+    const nvf_stmt *put = e->r.tile[s->in[j]].def;
+    if (!put || put->op != NVF_PUT || !nvcu_is_in_registers(e, put)) continue;
+    own.tile = put->in[0];
+    own.of = blocks_of(e, &e->t->tile[own.tile], sum->p, s->axis);
+  }
+  return own;
+}
+
+/* All steps of k, by number, because registers have no index. */
+static void emit_steps(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum, const char *const *acc, held *own) {
+  side q = side_of(e, s, sum, sum->q), p = { .type = q.type };
+  int64_t n = nvf_extent(&e->t->tile[s->in[1]], s->axis);
+  for (own->step = 0; own->step < n / 16; own->step++)
+    emit_products(e, sum, name_instruction(e, &p, &q), acc, nvcu_text(e, "%d", 16 * own->step), &p, &q, own);
 }
 
 void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum) {
@@ -326,13 +408,17 @@ void nvcu_warp_mma(nvcu_em *e, const nvf_stmt *s, const nvcu_accum *sum) {
   if (n % deep)
     nvb_throw(e->a, NVM_ERR_UNSUPPORTED, "[cuda] a k-tile of %lld elements is not a multiple of the depth of an MMA",
               (long long)n);
-  side p = side_of(e, s, sum, sum->p), q = side_of(e, s, sum, sum->q);
+  held own = held_of(e, s, sum);
   for (int i = 0; i < items; i++) {
     acc[i] = same ? nvcu_tile_item(e, s->in[0], i) : nvcu_fresh(e, "c");
     if (!same) nvcu_line(e, "%s %s = %s;", type, acc[i], nvcu_tile_at(e, s->in[0], sum->l, i));
   }
-  const char *k = nvcu_for(e, "0", nvcu_text(e, "%lld", (long long)n), nvcu_text(e, "%d", deep), (int)(n / deep));
-  emit_products(e, sum, name_instruction(e, &p, &q), acc, k, &p, &q);
-  nvcu_close(e);
+  if (own.tile >= 0) emit_steps(e, s, sum, acc, &own);
+  else {
+    side p = side_of(e, s, sum, sum->p), q = side_of(e, s, sum, sum->q);
+    const char *k = nvcu_for(e, "0", nvcu_text(e, "%lld", (long long)n), nvcu_text(e, "%d", deep), (int)(n / deep));
+    emit_products(e, sum, name_instruction(e, &p, &q), acc, k, &p, &q, &own);
+    nvcu_close(e);
+  }
   for (int i = 0; i < items && !same; i++) nvcu_define(e, s->out[0], i, acc[i]);
 }

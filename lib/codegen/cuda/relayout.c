@@ -553,7 +553,7 @@ void nvcu_emit_put(nvcu_em *e, const nvf_stmt *s) {
   const nvf_layout *l = &e->t->tile[s->in[0]];
   nvcu_tile *t = &e->tile[s->out[0]];
   if (nvcu_tensor_user(e, s->out[0])) {
-    nvcu_rows_put(e, s);
+    if (!nvcu_is_in_registers(e, s)) nvcu_rows_put(e, s);
     return;
   }
   if (!t->map) map_shared(e, s);

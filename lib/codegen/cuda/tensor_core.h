@@ -45,6 +45,9 @@ typedef struct nvcu_accum {
 } nvcu_accum;
 /* The sum of a contraction with the layout `m: ... i l8@4; n: ... l4 i2`; throws for other layouts. */
 nvcu_accum nvcu_sum_of(nvcu_em *e, const nvf_stmt *contract);
+/* Whether the MMAs that read the tile take it from the registers of what is put, so that nothing is put: 16-bit
+   elements in the layout of the sums of another MMA, as its rows. */
+int nvcu_is_in_registers(nvcu_em *e, const nvf_stmt *put);
 const char *nvcu_operand_name(nvcu_em *e, nvm_dtype t); /* as PTX calls it; throws if tensor cores lack it */
 /* The part of the axis' coordinate that warps determine. */
 const char *nvcu_warp_part(nvcu_em *e, const nvf_layout *l, int axis);
