@@ -351,7 +351,7 @@ static int is_place(const nvf_fusion *k, int i, int row) {
     for (int j = 0; j < k->expr.at[u].narg; j++) {
       const nvf_iexpr *v = &k->expr.at[u];
       if (v->arg[j] != i) continue;
-      found = (v->kind == NVF_IMAP && v->narg == 1 && is_place(k, u, row)) ||
+      found = ((v->kind == NVF_IMAP || v->kind == NVF_ISAME) && v->narg == 1 && is_place(k, u, row)) ||
               (v->kind == NVF_IRED && j == 1 && v->axis == row && k->axis.at[row].n >= LONG &&
                k->graph->node[v->node].order_free);
       if (!found) return 0;

@@ -221,7 +221,7 @@ void nvcl_reduce_step(nvcl_em *e, nvcl_red *r, int from, int to);        /* item
 const struct nvc_reduction *nvcl_reduction(const nvcl_red *r);
 /* The operand's state i; the identity where it is masked. */
 val nvcl_reduce_operand(nvcl_em *e, const nvcl_red *r, int i, int item);
-void nvcl_reduce_give(nvcl_em *e, nvcl_red *r, int i, val v); /* assigns v to the first accumulator of state i */
+void nvcl_reduce_give(nvcl_em *e, nvcl_red *r, int i, val v); /* sets all accumulators of state i to the result v */
 void nvcl_reduce_after(nvcl_em *e, nvcl_red *r, int level);
 void nvcl_merge(nvcl_em *e, const nvg_frag *f, val *a, const val *b, int nstate, int n); /* a = merge(a, b) */
 
@@ -236,10 +236,9 @@ val nvcl_ordered_keeps(nvcl_em *e, const nvcl_ordered *o, val best, val x, int n
 /* The search of a nest, called when its reductions exist; NULL: it has none. */
 nvcl_search *nvcl_search_new(nvcl_em *e, const nvc_nest *r);
 void nvcl_search_begin(nvcl_em *e, nvcl_search *s); /* call before the innermost loop */
-/* Call when all items of an iteration are defined; stop: the block after the loop. */
-void nvcl_search_step(nvcl_em *e, nvcl_search *s, val iteration, blk stop);
-/* i64: the iteration with the best element; NULL: the result is already assigned */
-val nvcl_search_end(nvcl_em *e, nvcl_search *s);
+/* Call when all items of an iteration are defined. */
+void nvcl_search_step(nvcl_em *e, nvcl_search *s);
+void nvcl_search_end(nvcl_em *e, nvcl_search *s); /* call after the loop: assigns the result */
 
 /* ---- one statement inside its loops: nvcl_emit_ and its word, for items [from, to); those that take whole tiles, and
    maps with a slow path, emit all of them at once */

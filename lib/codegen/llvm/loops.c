@@ -75,7 +75,7 @@ static void one_loop(nvcl_em *e, nvc_nest *r, int p, val lo, val hi) {
   nvcl_for_begin(e, &f, lo, hi, by, e->k->axis[d->axis]);
   e->loop[e->nloop++] = (nvcl_loop){ d->axis, d->extent, d->stride, d->stride, f.i };
   emit_level(e, r, p + 1);
-  if (e->search) nvcl_search_step(e, e->search, LLVMBuildExactSDiv(e->b, f.i, by, ""), f.exit);
+  if (e->search) nvcl_search_step(e, e->search);
   e->nloop--;
   nvcl_for_end(e, &f);
 }
@@ -210,8 +210,7 @@ static void shared_out(nvcl_em *e, nvc_nest *r, int p, val any) {
   nvcl_at(e, done);
 }
 
-/* Emits a search if the nest has one: all iterations look for the best element, then its iteration is merged, masked if
-   some are. */
+/* Emits a search if the nest has one, in which all iterations look for the best element. */
 static void emit_search(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c) {
   nvcl_search *s = nvcl_search_new(e, r);
   if (!s) {
@@ -222,9 +221,7 @@ static void emit_search(nvcl_em *e, nvc_nest *r, int p, const nvcl_cut *c) {
   e->search = s;
   cut_in_two(e, r, p, c);
   e->search = NULL;
-  val lo = nvcl_search_end(e, s), hi = lo ? LLVMBuildNSWAdd(e->b, lo, nvcl_int(e, 1), "") : NULL;
-  if (!lo) return;
-  emit_masked(e, r, p, c, lo, nvcl_call(e, "llvm.smin", &e->i64, 1, (val[]){ hi, c->any }, 2));
+  nvcl_search_end(e, s);
 }
 
 static void emit_level(nvcl_em *e, nvc_nest *r, int p) {

@@ -197,7 +197,9 @@ val nvcl_reduce_operand(nvcl_em *e, const nvcl_red *r, int i, int item) {
   return mask ? or_identity(e, mask, x, identity_of(e, r, i, r->n)) : x;
 }
 
-void nvcl_reduce_give(nvcl_em *e, nvcl_red *r, int i, val v) { set_acc(e, r, i, 0, v); }
+void nvcl_reduce_give(nvcl_em *e, nvcl_red *r, int i, val v) {
+  for (int k = 0; k < r->of.nacc; k++) set_acc(e, r, i, k, v);
+}
 
 /* Merges an item into accumulator k, whose elements come before it. A masked element is the identity, which is never
    taken. */
