@@ -1,4 +1,4 @@
-"""Sorting on a GPU beside torch and CuPy: whole arrays, rows and columns, values and positions.
+"""Sorting and searching on a GPU beside torch and CuPy: whole arrays, rows and columns, values and positions.
 
     PYTHONPATH=build/bindings/python python benchmarks/sort_gpu.py [--json FILE] [--rounds N] [--seconds S] [--most N] [--peers torch,cupy]
         [--rows EXPRESSION]
@@ -36,6 +36,7 @@ except ImportError:
 DTYPES = "float32 int32 int64 float64 uint8 float16".split()
 WHOLE = [10**k for k in range(3, 10)]
 ROWS = [(10**6, 16), (10**5, 100), (10**5, 1000), (1024, 8192), (1000, 10**5), (10, 10**6)]
+SEARCHES = [(10**3, 10**3), (10**3, 10**6), (10**6, 10**6), (10**7, 10**6), (10**6, 10**7)]
 
 
 def random(shape, dtype):
@@ -46,20 +47,52 @@ def random(shape, dtype):
     return torch.randint(info.min, info.max, shape, device="cuda", dtype=t)
 
 
-def calls_of(what, x, axis):
+def evaluated(f, *args, **options):
+    y = f(*args, **options)
+    nvm.eval(y)
+    return y
+
+
+def sorting(what, shape, dtype, axis):
     """{library: a call whose result is an array}"""
+    x = random(shape, dtype)
     mine, theirs = nvm.from_dlpack(x), cupy and cupy.from_dlpack(x)
-    of_nvm = nvm.sort if what == "sort" else nvm.argsort
+    return {
+        "nvm": lambda: evaluated(getattr(nvm, what), mine, axis=axis),
+        "torch": lambda: torch.sort(x, dim=axis, stable=True)[what == "argsort"],
+        "cupy": lambda: getattr(cupy, what)(theirs, axis=axis),
+    }
 
-    def own():
-        y = of_nvm(mine, axis=axis)
-        nvm.eval(y)
-        return y
 
-    calls = {"nvm": own, "torch": lambda: torch.sort(x, dim=axis, stable=True)[what == "argsort"]}
-    if cupy:
-        calls["cupy"] = lambda: getattr(cupy, what)(theirs, axis=axis)
-    return {k: f for k, f in calls.items() if k == "nvm" or k in options.peers.split(",")}
+def listing(n, share):
+    x = torch.rand(n, device="cuda") < share
+    mine, theirs = nvm.from_dlpack(x), cupy and cupy.from_dlpack(x)
+    return {
+        "nvm": lambda: nvm.nonzero(mine)[0],
+        "torch": lambda: torch.nonzero(x, as_tuple=True)[0],
+        "cupy": lambda: cupy.nonzero(theirs)[0],
+    }
+
+
+def selecting(n, share):
+    x, v = torch.rand(n, device="cuda") < share, random((n,), "float32")
+    mine, numbers = nvm.from_dlpack(x), nvm.from_dlpack(v)
+    theirs, others = cupy and cupy.from_dlpack(x), cupy and cupy.from_dlpack(v)
+    return {
+        "nvm": lambda: evaluated(lambda: numbers[mine]),
+        "torch": lambda: v[x],
+        "cupy": lambda: others[theirs],
+    }
+
+
+def searching(n, m, dtype):
+    x, v = torch.sort(random((n,), dtype)).values, random((m,), dtype)
+    mine, theirs = [nvm.from_dlpack(a) for a in (x, v)], cupy and [cupy.from_dlpack(a) for a in (x, v)]
+    return {
+        "nvm": lambda: evaluated(nvm.searchsorted, *mine),
+        "torch": lambda: torch.searchsorted(x, v),
+        "cupy": lambda: cupy.searchsorted(*theirs),
+    }
 
 
 def wait():
@@ -82,8 +115,7 @@ def same(a, b):
     return bool((a.view(bits) == b.view(bits)).all())
 
 
-def measure(what, x, axis):
-    calls = calls_of(what, x, axis)
+def measure(calls):
     right = "torch" not in calls or same(torch.from_dlpack(calls["nvm"]()), calls["torch"]().contiguous())
     repeats = {}
     for k, f in calls.items():
@@ -98,23 +130,32 @@ def measure(what, x, axis):
 
 
 def table():
+    """Name, most elements of an array, a function that makes the calls and its arguments."""
     for dtype in DTYPES:
         for what in "sort", "argsort":
             for n in WHOLE:
-                yield f"{what} {dtype} {n}", what, (n,), dtype, 0
+                yield f"{what} {dtype} {n}", n, sorting, (what, (n,), dtype, 0)
             for shape in ROWS:
-                yield f"{what} {dtype} rows {shape[0]} x {shape[1]}", what, shape, dtype, 1
-            yield f"{what} {dtype} columns 8192 x 1024", what, (8192, 1024), dtype, 0
+                yield f"{what} {dtype} rows {shape[0]} x {shape[1]}", shape[0] * shape[1], sorting, (what, shape, dtype, 1)
+            yield f"{what} {dtype} columns 8192 x 1024", 1 << 23, sorting, (what, (8192, 1024), dtype, 0)
+    for n in WHOLE[:-1]:
+        for share in 0.01, 0.5:
+            yield f"nonzero {n}, {share} true", n, listing, (n, share)
+            yield f"mask {n}, {share} true", n, selecting, (n, share)
+    for n, m in SEARCHES:
+        for dtype in DTYPES[:4]:
+            yield f"searchsorted {dtype} {m} in {n}", max(n, m), searching, (n, m, dtype)
 
 
 start, rows = time.perf_counter(), {}
-for name, what, shape, dtype, axis in table():
-    if not re.search(options.rows, name) or torch.Size(shape).numel() > options.most:
+for name, most, make, arguments in table():
+    if not re.search(options.rows, name) or most > options.most:
         continue
     if time.perf_counter() - start > options.seconds:
         print(f"{name}: no time left", file=sys.stderr)
         break
-    right, us = measure(what, random(shape, dtype), axis)
+    wanted = ["nvm"] + (options.peers.split(",") if cupy else ["torch"])
+    right, us = measure({k: f for k, f in make(*arguments).items() if k in wanted})
     rows[name] = {"us": us, "right": right}
     ratios = " ".join(f"{k} {v:.1f} us ({us['nvm'] / v:.2f})" for k, v in us.items())
     print(f"{name}: {ratios}{'' if right else ' WRONG'}", flush=True)

@@ -226,11 +226,17 @@ NVM_API nvm_array *nvm_triu(nvm_array *x, int64_t k); /* sets elements below it 
 NVM_API nvm_array *nvm_take(nvm_array *x, nvm_array *indices, int axis);
 NVM_API nvm_array *nvm_take_along_axis(nvm_array *x, nvm_array *indices, int axis);
 /* Sort real dtypes and bool along one axis, stably; NaN comes last, in both directions. argsort gives int64 positions.
-   Sorting runs on the CPU: an array on a GPU is copied there, and a call of a function that was traced for a
-   GPU fails with NVM_ERR_STATE. */
+   On a GPU nvm's own kernels sort. */
 NVM_API nvm_array *nvm_sort(nvm_array *x, int axis, int descending);
 /* the int64 positions that sort x along an axis, as nvm_sort does */
 NVM_API nvm_array *nvm_argsort(nvm_array *x, int axis, int descending);
+/* Returns int64 [size]: the positions in row-major order of the first `size` elements of x other than zero (NaN is
+   one); where there are fewer, the number of all elements of x fills the rest. A negative size is NVM_ERR_VALUE. */
+NVM_API nvm_array *nvm_flatnonzero(nvm_array *x, int64_t size);
+/* Returns int64 in the shape of x2: how many elements of x1, which has one dimension and ascends, are less than each
+   element of x2, or (right != 0) not greater. Real dtypes and bool, promoted; NaN is the greatest. If x1 does not
+   ascend, the positions lie between 0 and its extent. Another rank of x1 is NVM_ERR_VALUE. */
+NVM_API nvm_array *nvm_searchsorted(nvm_array *x1, nvm_array *x2, int right);
 /* Returns int64 [size]: for each i the last position in row-major order where indices equal i, or -1 if there is none.
    A write through indices in which the last of equal ones wins takes its values from there. An index out of range fails
    as in take. */

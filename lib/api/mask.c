@@ -1,6 +1,7 @@
 /* The positions of a mask's ones, which need its values: the shape of what a mask selects depends on them. */
 #include <string.h>
 #include "api/api.h"
+#include "dispatch/search.h"
 
 typedef struct mask {
   const char *data; /* one byte for each element, 0 or 1 */
@@ -17,43 +18,12 @@ static const char *row_of(const mask *m, int64_t r, int64_t *at) {
   }
   return p;
 }
-static int64_t count_in(const char *p, int64_t n, int64_t stride) {
-  const uint64_t ones = 0x0101010101010101;
-  int64_t count = 0, i = 0;
-  for (; stride == 1 && i + 8 <= n; i += 8) {
-    uint64_t eight;
-    memcpy(&eight, p + i, 8);
-    count += (int64_t)((eight * ones) >> 56);
-  }
-  for (; i < n; i++) count += p[i * stride];
-  return count;
-}
-/* Lists the indices of the ones among n bytes, counted from `first`; returns their number. out has space for one more.
-   Eight bytes that are equal are skipped, or listed, at a time. */
-static int64_t positions_in(int64_t *out, int64_t first, const char *p, int64_t n, int64_t stride) {
-  const uint64_t ones = 0x0101010101010101;
-  int64_t k = 0, i = 0;
-  for (; stride == 1 && i + 8 <= n; i += 8) {
-    uint64_t eight;
-    memcpy(&eight, p + i, 8);
-    if (!eight) continue;
-    for (int j = 0; j < 8; j++) {
-      out[k] = first + i + j;
-      k += eight == ones ? 1 : p[i + j];
-    }
-  }
-  for (; i < n; i++) {
-    out[k] = first + i;
-    k += p[i * stride];
-  }
-  return k;
-}
 static void fill_along(int64_t *out, const mask *m, int d, int64_t count) {
   int64_t at[NVM_MAX_RANK + 1], k = 0;
   for (int64_t r = 0; r < m->rows && k < count; r++) {
     const char *p = row_of(m, r, at);
-    int64_t here = count_in(p, m->row, m->stride[m->rank - 1]);
-    if (d == m->rank - 1) positions_in(out + k, 0, p, m->row, m->stride[d]);
+    int64_t here = nvd_count_ones(p, m->row, m->stride[m->rank - 1]);
+    if (d == m->rank - 1) nvd_list_ones(out + k, here, 0, p, m->row, m->stride[d]);
     else
       for (int64_t i = 0; i < here; i++) out[k + i] = at[d];
     k += here;
@@ -67,7 +37,7 @@ static mask mask_of(const char *data, const nvg_aval *av, const int64_t *stride)
 }
 static int64_t count_all(const mask *m) {
   int64_t at[NVM_MAX_RANK + 1], count = 0;
-  for (int64_t r = 0; r < m->rows; r++) count += count_in(row_of(m, r, at), m->row, m->stride[m->rank - 1]);
+  for (int64_t r = 0; r < m->rows; r++) count += nvd_count_ones(row_of(m, r, at), m->row, m->stride[m->rank - 1]);
   return count;
 }
 static int is_packed(const mask *m) {
@@ -85,7 +55,7 @@ int nva_mask_list(nvd_buf **out, int64_t *ones, const char *data, const nvg_aval
   *ones = count_all(&m);
   if (!(*out = nvd_buf_new(((size_t)*ones + 1) * sizeof(int64_t)))) return nvb_status();
   for (int64_t r = 0, *to = (int64_t *)(void *)(*out)->data; r < m.rows && k < *ones; r++)
-    k += positions_in(to + k, r * m.row, row_of(&m, r, at), m.row, m.stride[m.rank - 1]);
+    k += nvd_list_ones(to + k, *ones - k, r * m.row, row_of(&m, r, at), m.row, m.stride[m.rank - 1]);
   return NVM_OK;
 }
 static int list_along_axes(nvd_buf **out, int64_t *ones, const char *data, const nvg_aval *av, const int64_t *stride) {

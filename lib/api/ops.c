@@ -232,6 +232,10 @@ nvm_array *nvm_sort(nvm_array *x, int axis, int descending) {
 nvm_array *nvm_argsort(nvm_array *x, int axis, int descending) {
   return MAKE(ARGSORT, IN(x), int_attr("axis", axis), bool_attr("descending", descending));
 }
+nvm_array *nvm_flatnonzero(nvm_array *x, int64_t size) { return MAKE(FLATNONZERO, IN(x), int_attr("size", size)); }
+nvm_array *nvm_searchsorted(nvm_array *x1, nvm_array *x2, int right) {
+  return MAKE(SEARCHSORTED, IN(x1, x2), bool_attr("right", right));
+}
 
 /* ---- Fourier transforms */
 static nvm_attr norm_attr(nvm_norm norm) {

@@ -1,9 +1,11 @@
-/* Routines: runs sorts and bin counts, which no kernel can do, on the CPU; solve/matrices.c runs those of matrices, and
-   solve/gpu_sort.c sorts on GPUs. Decides how rows are divided among the pool's threads, and divides a few long rows
-   into parts when only counts are wanted. Rejects bins on GPUs. */
+/* Routines: runs sorts and bin counts, which no kernel can do, on the CPU; search.c finds positions, and solve/ has
+   matrices.c, gpu_sort.c and gpu_search.c. Decides how rows are divided among the threads of the pool, and divides a
+   few long rows into parts when only counts are wanted. Rejects bins on GPUs. */
 #include <string.h>
 #include "base/pool.h"
 #include "dispatch/bins.h"
+#include "dispatch/search.h"
+#include "dispatch/solve/gpu_search.h"
 #include "dispatch/solve/gpu_sort.h"
 #include "graph/graph.h"
 
@@ -126,6 +128,7 @@ static nvd_solution *prepare_rows(nvb_arena *a, const nvf_step *step) {
 nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *step, struct nvd_device *d) {
   if (d && nvd_does_matrices(step->routine->op)) return nvd_matrices_on(a, step, d);
   if (d && nvg_sorts(step->routine->op)) return nvd_sort_on(a, step, d);
+  if (nvg_searches(step->routine->op)) return d ? nvd_search_on(a, step, d) : nvd_search(a, step);
   if (d)
     nvb_throw(a, NVM_ERR_STATE,
               "[%s] is done on the CPU, which is not possible inside a function that runs on a GPU; call it outside of "

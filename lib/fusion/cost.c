@@ -407,14 +407,16 @@ static price price_of(const pricing *found, uint64_t repeated) {
 }
 
 /* The operations of a routine for each element of its operand: one that orders rows compares it with some log2(n)
-   others, one that transforms it does about as many operations by vectors, one that fills bins touches it once, one
-   of matrices multiplies it with a row. */
+   others, one that transforms it does about as many operations by vectors, one that fills bins or lists ones touches it
+   once, one of matrices multiplies it with a row. One that searches a row compares each element of its result so. */
 static int64_t routine_depth(const nvf_fusion *k, const nvf_node *n, const nvf_node *x) {
   int op = k->graph->g->v[n->value].op, of_matrices = nvg_is_of_matrices(op);
-  int64_t row = n->size ? nvf_value(k->graph->space, n->dim[n->rank - 1]) : 1, depth = 1;
+  const nvf_node *of = op == NVG_OP_SEARCHED ? x : n;
+  int64_t row = of->size ? nvf_value(k->graph->space, of->dim[of->rank - 1]) : 1, depth = 1;
   if (op == NVG_OP_SUBSTITUTED) return row;
+  if (op == NVG_OP_BINS || op == NVG_OP_POSITIONS) return 1;
   if (of_matrices) return x->size ? nvf_value(k->graph->space, x->dim[x->rank - 1]) : 1;
-  while (op != NVG_OP_BINS && row >> depth) depth++;
+  while (row >> depth) depth++;
   return depth;
 }
 
@@ -439,6 +441,7 @@ static double time_of_routine(const nvf_fusion *k, int op, int64_t depth) {
   double bytes = (double)(k->bytes_read + k->bytes_written);
   if (m->kind != NVB_CPU && nvg_is_of_matrices(op)) return m->launch + (double)k->flops / (reached * m->rate);
   if (m->kind != NVB_CPU && nvg_sorts(op)) return time_of_sort(k);
+  if (m->kind != NVB_CPU && nvg_searches(op)) return m->launch + bytes * (double)depth / m->l2_bandwidth;
   if (m->kind != NVB_CPU && op == NVG_OP_DFT) return (m->launch + bytes / m->bandwidth) * (double)(1 + depth / EACH);
   return m->launch + (double)k->flops * (is_vectorised(op) ? butterfly : comparison) +
          (m->kind == NVB_CPU ? 0 : bytes / LINK);
@@ -447,9 +450,10 @@ static double time_of_routine(const nvf_fusion *k, int op, int64_t depth) {
 static void assess_routine(nvf_fusion *k) {
   const nvf_node *n = &k->graph->node[k->root[0]], *x = &k->graph->node[n->in[0]];
   int64_t depth = routine_depth(k, n, x);
-  for (int i = 0; i < n->nin; i++) k->bytes_read += x->size * nvg_size(k->graph->node[n->in[i]].dtype);
+  for (int i = 0; i < n->nin; i++)
+    k->bytes_read += k->graph->node[n->in[i]].size * nvg_size(k->graph->node[n->in[i]].dtype);
   k->bytes_written = n->size * nvg_size(n->dtype);
-  k->flops = x->size * depth;
+  k->flops = (k->graph->g->v[n->value].op == NVG_OP_SEARCHED ? n->size : x->size) * depth;
   k->blocks = 1;
   k->time = time_of_routine(k, k->graph->g->v[n->value].op, depth);
 }

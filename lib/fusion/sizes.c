@@ -155,8 +155,9 @@ static void name_value(sizer *z, int id) {
   case NVG_VMAP: case NVG_VRED: case NVG_VSCAN: case NVG_VPICK: case NVG_VCONCAT: case NVG_VROUTINE: {
     if (v->kind == NVG_VROUTINE && nvg_is_of_matrices(v->op)) break;
     int from = v->nin ? v->in[0] : -1, axis = v->kind == NVG_VCONCAT ? (int)v->attr[0] : -1;
-    if (v->kind == NVG_VROUTINE && (v->op == NVG_OP_BINS || v->op == NVG_OP_DFT)) axis = v->rank - 1;
-    for (int i = 0; i < v->nin; i++)
+    if (v->kind == NVG_VROUTINE && (v->op == NVG_OP_BINS || v->op == NVG_OP_DFT || nvg_searches(v->op)))
+      axis = v->rank - 1;
+    for (int i = v->kind == NVG_VROUTINE && v->op == NVG_OP_SEARCHED; i < v->nin; i++)
       if (z->g->v[v->in[i]].rank == v->rank) {
         from = v->in[i];
         break;

@@ -25,13 +25,16 @@ static maker *const makers[NVG_NOPS] = {
 #undef OP
 };
 
+/* The name in messages: that of an operation for bindings without its underscore. */
+static const char *shown(nvg_op op) { return nvg_ops[op].name + (nvg_ops[op].name[0] == '_'); }
+
 nvg_node *nvg_bad(nvg_call *c, int status, const char *fmt, ...) {
   char text[900];
   va_list ap;
   va_start(ap, fmt);
   vsnprintf(text, sizeof text, fmt, ap);
   va_end(ap);
-  nvb_fail(status, "[%s] %s", nvg_ops[c->op].name, text);
+  nvb_fail(status, "[%s] %s", shown(c->op), text);
   return NULL;
 }
 
@@ -192,9 +195,9 @@ int nvg_check_operands(nvg_op op, nvg_node *const *in, int nin) {
   if (o->kind == NVG_KLEAF || o->kind == NVG_KNODE || o->kind == NVG_KCALL)
     return nvb_fail(NVM_ERR_VALUE, "[%s] is not an operation that can be called", o->name);
   if (o->nin >= 0 && nin != o->nin)
-    return nvb_fail(NVM_ERR_VALUE, "[%s] takes %d operands, not %d: %s", o->name, o->nin, nin, o->sig);
+    return nvb_fail(NVM_ERR_VALUE, "[%s] takes %d operands, not %d: %s", shown(op), o->nin, nin, o->sig);
   for (int i = 0; i < nin; i++)
-    if (!in[i] && !is_optional(o, i)) return nvb_fail(NVM_ERR_VALUE, "[%s] operand %d is absent", o->name, i + 1);
+    if (!in[i] && !is_optional(o, i)) return nvb_fail(NVM_ERR_VALUE, "[%s] operand %d is absent", shown(op), i + 1);
   return NVM_OK;
 }
 
@@ -213,14 +216,14 @@ static nvg_node *rename_fault(nvg_op op, nvg_node *r) {
   char text[1024];
   const char *m = nvb_message(), *end = m[0] == '[' ? strstr(m, "] ") : NULL;
   snprintf(text, sizeof text, "%s", end ? end + 2 : m);
-  nvb_fail(nvb_status(), "[%s] %s", nvg_ops[op].name, text);
+  nvb_fail(nvb_status(), "[%s] %s", shown(op), text);
   return NULL;
 }
 
 nvg_node *nvg_apply(nvg_op op, nvg_node *const *in, int nin, const nvg_attr *attr, int nattr, nvm_dtype default_float) {
   const nvg_op_info *o = &nvg_ops[op];
   if (nvg_check_operands(op, in, nin)) return NULL;
-  int device = nvg_device_join(o->name + (o->name[0] == '_'), in, nin);
+  int device = nvg_device_join(shown(op), in, nin);
   if (device < 0) return NULL;
   if (o->kind == NVG_KMAP && !nattr)
     return put_on_device(rename_fault(op, nvg_map(op, in, nin, default_float)), device, in, nin);

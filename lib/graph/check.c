@@ -159,6 +159,16 @@ static void check_bins(const checker *c, const nvg_val *v) {
     require(c, nvg_same_shape(operand_of(c, 1), x) && operand_of(c, 1)->dtype == v->dtype, "each element has a weight");
 }
 
+static void check_search(const checker *c, const nvg_val *v) {
+  const nvg_val *x = operand_of(c, 0), *y = operand_of(c, v->nin - 1);
+  int ones = v->op == NVG_OP_POSITIONS;
+  require(c, v->nin == 2 - ones && v->nattr == 1 - ones && v->rank > 0 && x->rank == v->rank && v->dtype == NVM_I64,
+          "int64 positions in rows");
+  for (int d = 0; d < v->rank - 1; d++) require(c, x->shape[d] == v->shape[d], "each row has positions");
+  require(c, x->dtype == y->dtype && (ones ? x->dtype == NVM_BOOL : nvg_parts(x->dtype) == 1), "no such row");
+  require(c, ones || (nvg_same_shape(v, y) && !nvg_is_narrow(x->dtype)), "each element has a position");
+}
+
 static void check_dft(const checker *c, const nvg_val *v) {
   const nvg_val *x = operand_of(c, 0);
   require(c, v->nin == 1 && v->nattr >= 2 && v->nattr <= NVG_DFT_ATTRS && v->rank > 0 && x->rank == v->rank,
@@ -184,6 +194,10 @@ static void check_routine(const checker *c, const nvg_val *v) {
   }
   if (v->op == NVG_OP_BINS || v->op == NVG_OP_DFT) {
     v->op == NVG_OP_BINS ? check_bins(c, v) : check_dft(c, v);
+    return;
+  }
+  if (nvg_searches(v->op)) {
+    check_search(c, v);
     return;
   }
   require(c, (v->op == NVG_OP_ORDER || v->op == NVG_OP_SORTED) && v->nin == 1 && v->nattr == 1, "no such routine");

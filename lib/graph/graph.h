@@ -43,8 +43,8 @@ typedef enum nvg_vkind {
      rows of in[0], which is real, along the last dimension; attr[0]: descending. BINS: for each row of integers, how
      many are 0, 1, ... attr[0] - 1 (the last extent of the result), or the sums of their weights in[1]; float sums use
      the reduction order (64, 1). DFT: a Fourier transform of the rows of in[0], which is complex unless attr[0], an
-     nvg_dft, says otherwise; attr[1]: the number of points. Others (nvg_is_of_matrices): what ops.def says of each
-     matrix of in[0] */
+     nvg_dft, says otherwise; attr[1]: the number of points. POSITIONS, SEARCHED: what ops.def says of each row of
+     in[0]. Others (nvg_is_of_matrices): what it says of each matrix of in[0] */
   NVG_VROUTINE
 } nvg_vkind;
 
@@ -118,6 +118,7 @@ typedef enum nvg_parts_wanted { NVG_VALUES, NVG_REDUCED, NVG_COMPLETE } nvg_part
 enum { NVG_TRANSPOSED = 1, NVG_ADJOINT = 2, NVG_IS_LOWER = 4, NVG_IS_UNIT = 8 }; /* TRIANGULAR: nvg_triangle */
 enum { NVG_FACTORS_TAIL = 2 }; /* numbers behind the pivots of FACTORS */
 static inline int nvg_sorts(int op) { return op == NVG_OP_ORDER || op == NVG_OP_SORTED; }
+static inline int nvg_searches(int op) { return op == NVG_OP_POSITIONS || op == NVG_OP_SEARCHED; }
 static inline int nvg_is_of_matrices(int op) { return op >= NVG_OP_FACTORS && op <= NVG_OP_SPECTRAL; }
 
 /* ---- lazy nodes */

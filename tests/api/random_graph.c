@@ -107,6 +107,7 @@ typedef enum form { UNARY, BINARY, TERNARY, CAST, REDUCE, AXIS1, RESHAPE, PERMUT
   TRANSFORM,
   SCALAR,
   TAKE,
+  ONES,
   LAST,
   PRODUCT,
   MASKED,
@@ -188,6 +189,7 @@ static const struct {
   { AXIS1, "cumulative_sum" },
   { SORT, "sort" },
   { SORT, "argsort" },
+  { ONES, "_flatnonzero" },
   { TRANSFORM, "fft.fft" },
   { TRANSFORM, "fft.ifft" },
   { TRANSFORM, "fft.rfft" },
@@ -460,6 +462,7 @@ static nvm_array *try_one(rg *g, int which) {
     at[0] = one("axis", 'i', below(g, rank));
     at[1] = one("n", below(g, 3) ? 'n' : 'i', 1 + below(g, 40));
     return apply(g, op, in, 1, at, f == TRANSFORM ? 2 : 1);
+  case ONES: at[0] = one("size", 'i', below(g, 40)); return g->halves ? apply(g, op, in, 1, at, 1) : NULL;
   case CONCAT: at[0] = one("axis", 'i', rank ? below(g, rank) : 0); return apply(g, op, in, 2, at, 1);
   case PRODUCT: return product(g, op, x);
   case DRAW: return drawn(g, x);

@@ -83,6 +83,7 @@ template <class T> inline T __shfl_down_sync(unsigned mask, T v, unsigned by, in
 }
 
 inline int __popc(unsigned x) { return __builtin_popcount(x); }
+inline int __ffs(unsigned x) { return __builtin_ffs((int)x); }
 inline float sqrtf(float x) { return __builtin_sqrtf(x); }
 inline double sqrt(double x) { return __builtin_sqrt(x); }
 inline void __threadfence() {}

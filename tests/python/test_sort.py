@@ -1,10 +1,12 @@
-"""Sorting: values and positions against NumPy's stable sort over dtypes, layouts and what ties, eager, traced and in
+"""Sorting and searching: values and positions against NumPy's over dtypes, layouts and what ties, eager, traced and in
 place. The expected values follow from NumPy's argsort, which puts NaN last and keeps the order of equal elements."""
 
 import numpy as np
 import pytest
 
 import nvm
+
+flatnonzero = nvm._nvm.functions["_flatnonzero"]
 
 
 @pytest.fixture
@@ -166,3 +168,51 @@ def test_what_cannot_be_sorted(f):
     with pytest.raises((ValueError, IndexError), match=f.__name__):
         f(nvm.zeros((2, 3)), axis=2)
     assert f(nvm.zeros((2, 0)), axis=0).shape == (2, 0) and f(nvm.zeros((0, 3)), axis=1).shape == (0, 3)
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_where_elements_belong(dtype, side):
+    rng = np.random.default_rng(6)
+    for n, kind in (1, "many"), (2, "few"), (15, "few"), (16, "many"), (17, "few"), (1000, "many"), (70001, "few"):
+        x = np.sort(rows(dtype, n, kind, rng)[0])
+        for v in rows(dtype, 37, kind, rng), rows(dtype, 5, "many", rng).T, x[::-3]:
+            got = nvm.searchsorted(nvm.asarray(x), nvm.asarray(v), side=side)
+            assert got.dtype == nvm.int64 and np.array_equal(np.asarray(got), np.searchsorted(x, v, side))
+    apart = np.repeat(x, 2)
+    assert np.array_equal(
+        np.asarray(nvm.searchsorted(nvm.asarray(apart)[::2], v, side=side)), np.searchsorted(x, v, side)
+    )
+
+
+def test_searches_of_two_dtypes_and_of_nothing():
+    x = np.array([1, 3, 5])
+    assert nvm.searchsorted(nvm.asarray(x), nvm.asarray([0.5, 3.5])).tolist() == [0, 2]
+    assert nvm.searchsorted(nvm.asarray(x), 3, side="right").shape == ()
+    for m, shape in (0, (2, 3)), (3, (0, 4)), (0, ()):
+        got = nvm.searchsorted(nvm.asarray(x[:m]), nvm.zeros(shape))
+        assert got.shape == shape and not np.asarray(got).any()
+    with pytest.raises(ValueError, match=r"\[searchsorted\] x1 must have one dimension, not shape \(2, 2\)"):
+        nvm.searchsorted(nvm.ones((2, 2)), 1)
+    with pytest.raises(TypeError, match=r"\[searchsorted\].*complex128"):
+        nvm.searchsorted(nvm.asarray([1j]), 1)
+    with pytest.raises(ValueError, match=r"\[searchsorted\] side"):
+        nvm.searchsorted(nvm.asarray(x), 1, side="middle")
+
+
+@pytest.mark.parametrize("share", [0, 0.01, 0.5, 1])
+def test_the_first_positions_of_what_is_true(share):
+    rng = np.random.default_rng(7)
+    for shape in (1,), (7,), (8,), (1000,), (30, 41), (70001,), (3, 70000), (0, 4):
+        x = rng.random(shape) < share
+        found = np.flatnonzero(x)
+        for size in {0, 1, len(found), len(found) + 5, x.size // 2}:
+            want = np.full(size, x.size)
+            want[: len(found)] = found[:size]
+            for a in nvm.asarray(x), nvm.asarray(np.repeat(x, 2, axis=-1))[..., ::2]:
+                got = flatnonzero(a, size=size)
+                assert got.dtype == nvm.int64 and np.array_equal(np.asarray(got), want)
+    assert flatnonzero(nvm.asarray([0.0, np.nan, -0.0, 2]), size=3).tolist() == [1, 3, 4]
+    assert nvm.jit(lambda v: flatnonzero(v > 1, size=2))(np.array([3, 0, 2, 5])).tolist() == [0, 2]
+    with pytest.raises(ValueError, match=r"\[flatnonzero\] size must be 0 or more"):
+        flatnonzero(nvm.ones(3), size=-1)

@@ -98,6 +98,8 @@ FUNCTIONS = {
     "sort": (lambda x: nvm.sort(x, axis=0), ("f8", S)),
     "argsort": (lambda x: nvm.argsort(x), ("f4", S)),
     "searchsorted": (lambda x, v: nvm.searchsorted(nvm.sort(x), v), ("f8", (9,)), ("f8", (3,))),
+    "searchsorted in one": (lambda v: nvm.searchsorted(nvm.asarray(np.sort(TABLE[0])), v), ("f8", (3,))),
+    "flatnonzero": (lambda x: nvm._nvm.functions["_flatnonzero"](x > 0, size=5), ("f8", S)),
     "fft": (lambda x: nvm.fft.fft(x * W[0, :4], axis=-1), ("c16", S)),
     "rfft": (lambda x: nvm.fft.rfft(x, axis=0), ("f8", (8, 2))),
     "solve": (lambda a, b: nvm.linalg.solve(a + nvm.eye(3) * 9, b), ("f8", (3, 3)), ("f8", (3, 2))),

@@ -134,7 +134,12 @@ def isin(x1, x2, /, *, invert=False):
     array([False,  True, False])
     """
     x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2).reshape(-1)
-    found = _f["any"](x1[..., None] == x2, axis=-1)
+    if x2.size <= 16 or "c" in (x1.dtype.kind, x2.dtype.kind):  # a few comparisons, which fuse
+        found = _f["any"](x1[..., None] == x2, axis=-1)
+    else:
+        x2 = _f["sort"](x2)
+        at = _f["minimum"](searchsorted(x2, x1), x2.size - 1).reshape(-1)
+        found = _f["take"](x2, at, axis=0).reshape(x1.shape) == x1
     return ~found if invert else found
 
 
@@ -149,21 +154,9 @@ def searchsorted(x1, x2, /, side="left", sorter=None):
     if side not in ("left", "right"):
         raise ValueError("[searchsorted] side is 'left' or 'right'")
     x1, x2 = _nvm.asarray(x1), _nvm.asarray(x2)
-    if x1.ndim != 1:
-        raise ValueError("[searchsorted] x1 must have one dimension")
     if sorter is not None:
         x1 = _f["take"](x1, sorter, axis=0)
-    before = _f["less"] if side == "left" else _f["less_equal"]
-    n = x1.shape[0]
-    position = _f["zeros"](x2.shape, dtype=_nvm.int64)
-    for bit in reversed(range(n.bit_length())):  # the most elements that lie before, from the highest bit down
-        more = position + (1 << bit)
-        probe = _f["take"](x1, _f["minimum"](more, n).reshape(-1) - 1, axis=0).reshape(x2.shape)
-        lies = before(probe, x2)
-        if x2.dtype.kind == "f":
-            lies |= _f["isnan"](x2) & ~_f["isnan"](probe) if side == "left" else _f["isnan"](x2)
-        position = _f["where"]((more <= n) & lies, more, position)
-    return position
+    return _f["_searchsorted"](x1, x2, right=side == "right")
 
 
 # ---- methods, as NumPy's

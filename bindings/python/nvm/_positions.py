@@ -1,8 +1,9 @@
-"""Where a mask is true. What a GPU holds stays there: one word is read, since the shape of the result depends on it."""
+"""Where a mask is true. What a GPU holds stays there: one number is read, on which the shape of the result depends."""
 
 from . import _nvm
 
 _f = _nvm.functions
+_FEW = 1 << 20  # elements whose positions are listed while they are counted: at most 8 MiB
 
 
 def positions(mask):
@@ -20,11 +21,12 @@ def positions(mask):
 
 
 def _positions_there(flat):
-    """Each element goes to its place in a list of those that are true, behind which lie the others."""
-    n = flat.shape[0]
-    narrow = _nvm.int32 if n < 2**31 else _nvm.int64
-    before = _f["cumulative_sum"](flat, dtype=narrow)
-    _nvm.eval(flat, before)
-    count = int(before[n - 1])
-    place = _f["where"](flat, before - 1, count + _f["arange"](n, dtype=narrow) - before)
-    return _f["last_index"](place, size=n)[:count]
+    """Counts first, unless the mask is small. Few sizes of a list occur, so that its plan is known the next time."""
+    n, ones = flat.size, _f["sum"](flat)
+    listed = _f["_flatnonzero"](flat, size=n) if n <= _FEW else flat
+    _nvm.eval(listed, ones)
+    count = int(ones)
+    if n > _FEW:
+        step = 1 << max(count.bit_length() - 3, 0)
+        listed = _f["_flatnonzero"](flat, size=min(n, -(-count // step) * step))
+    return listed[:count]

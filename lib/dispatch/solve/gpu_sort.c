@@ -9,7 +9,7 @@
 #include "dispatch/solve/own_kernel.h"
 #include "frag/dtype.h"
 
-extern const char nvd_sort_keys_text[], nvd_sort_rows_text[], nvd_sort_passes_text[];
+extern const char nvd_rows_text[], nvd_sort_keys_text[], nvd_sort_rows_text[], nvd_sort_passes_text[];
 enum {
   LANES = 32,
   DIGITS = 256,
@@ -71,8 +71,8 @@ const char *nvd_sort_source(nvb_arena *a, const nvd_sort_form *f) {
   int threads = (int)groups_of(f) * f->warps * LANES, size = nvg_size(f->type), parts = COUNT_SHARED / (size * DIGITS);
   nvb_print(&t, "typedef %s U;\ntypedef %s Key;\n#define SIGNED %d\n#define MOST %s\n#define TURN %d\n",
             unsigned_of[size], unsigned_of[size < 4 ? 4 : size], is_signed(f->type), most_of(f->type), f->descending);
-  nvb_print(&t, "#define ORDER %d\n#define WARPS %d\n#define ITEMS %d\n%s", f->order, f->warps, f->items,
-            nvd_sort_keys_text);
+  nvb_print(&t, "#define ORDER %d\n#define WARPS %d\n#define ITEMS %d\n%s%s", f->order, f->warps, f->items,
+            nvd_rows_text, nvd_sort_keys_text);
   if (f->passes)
     nvb_print(&t, "typedef %s Count;\n#define PARTS %d\n%s", unsigned_of[f->wide ? 8 : 4], parts < 8 ? parts : 8,
               nvd_sort_passes_text);
@@ -85,9 +85,6 @@ const char *nvd_sort_source(nvb_arena *a, const nvd_sort_form *f) {
 }
 
 /* ---- one step, prepared */
-/* As Rows of sort_keys.cu. */
-typedef struct rows { int64_t rank, step, shape[NVM_MAX_RANK], stride[NVM_MAX_RANK]; } rows;
-
 /* Areas of the workspace: tickets, counts of digits and what tiles say, twice, which follow each other; elements and
    positions between two passes. */
 typedef enum area { TICKETS, COUNTS, SAID, SAID_NEXT, ELEMENTS, ELEMENTS_NEXT, PLACES, PLACES_NEXT, AREAS } area;
@@ -100,7 +97,7 @@ typedef struct solution {
   int64_t rows, n, tiles, size; /* tiles: of a row; size: of an element of the result */
   int64_t at[AREAS];
   int copies; /* buffers that receive the result */
-  rows from;
+  nvd_rows from;
 } solution;
 
 /* As Task of sort_rows.cu. */
@@ -108,7 +105,7 @@ typedef struct rows_task {
   const void *from;
   void *to;
   int64_t rows, n, lanes;
-  rows at;
+  nvd_rows at;
 } rows_task;
 
 /* As Task of sort_passes.cu. */
@@ -119,7 +116,7 @@ typedef struct passes_task {
   void *to;
   const void *from_order;
   void *to_order, *ticket, *counts, *said, *clear;
-  rows at;
+  nvd_rows at;
 } passes_task;
 
 /* ---- running */
@@ -226,17 +223,6 @@ static void find_workspace(solution *s) {
   need(s, PLACES_NEXT, passes > 1 && s->f.order ? all * (int64_t)sizeof(unsigned) : 0);
 }
 
-static void place_operand(rows *r, const nvf_operand *x) {
-  int64_t packed = x->rank > 1 ? x->stride[x->rank - 2] : 0;
-  r->step = x->stride[x->rank - 1];
-  r->rank = x->rank - 1;
-  memcpy(r->shape, x->shape, sizeof *r->shape * (size_t)r->rank);
-  memcpy(r->stride, x->stride, sizeof *r->stride * (size_t)r->rank);
-  for (int d = x->rank - 2; d >= 0; packed *= x->shape[d--])
-    if (x->stride[d] != packed) return;
-  if (r->rank) r->rank = 1, r->stride[0] = x->stride[x->rank - 2]; /* rows at one distance are one dimension */
-}
-
 static int64_t most_blocks(const solution *s) {
   if (!s->f.passes) return s->rows / rows_of_block(s) + 1;
   int64_t each = s->tiles > nvg_size(s->f.type) ? s->tiles : nvg_size(s->f.type);
@@ -259,7 +245,7 @@ nvd_solution *nvd_sort_on(nvb_arena *a, const nvf_step *step, nvd_device *d) {
   if (most_blocks(s) > INT_MAX || (order && s->n > (int64_t)UINT_MAX))
     nvb_throw(a, NVM_ERR_STATE, "[%s] a GPU does not sort %lld rows of %lld elements", r->what, (long long)s->rows,
               (long long)s->n);
-  place_operand(&s->from, &r->in[0]);
+  nvd_rows_of(&s->from, &r->in[0]);
   if (s->f.passes) find_workspace(s);
   int status = nvd_own_kernel_get(&s->kernel, d, nvd_sort_source(a, &s->f), "sort");
   if (status) nvb_throw(a, status, "%s", nvb_message());

@@ -6,6 +6,17 @@
 #include "base/store.h"
 #include "codegen/cuda/cuda.h"
 
+void nvd_rows_of(nvd_rows *r, const nvf_operand *x) {
+  int64_t packed = x->rank > 1 ? x->stride[x->rank - 2] : 0;
+  r->step = x->stride[x->rank - 1];
+  r->rank = x->rank - 1;
+  memcpy(r->shape, x->shape, sizeof *r->shape * (size_t)r->rank);
+  memcpy(r->stride, x->stride, sizeof *r->stride * (size_t)r->rank);
+  for (int d = x->rank - 2; d >= 0; packed *= x->shape[d--])
+    if (x->stride[d] != packed) return;
+  if (r->rank) r->rank = 1, r->stride[0] = x->stride[x->rank - 2]; /* rows at one distance are one dimension */
+}
+
 typedef struct loaded { struct loaded *next; nvd_device *device; nvb_hash key; void *function; } loaded;
 static nvb_lock lock = NVB_LOCK(OWN_KERNELS);
 static loaded *all;

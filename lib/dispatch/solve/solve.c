@@ -156,7 +156,7 @@ void nvd_explain(nvb_text *t, const nvf_plan *p, struct nvd_device *d, const nvd
   for (int i = 0; i < p->nstep; i++) {
     if (d && p->step[i].routine && nvd_does_matrices(p->step[i].routine->op))
       nvb_print(t, "  %d runs by %s\n", i + 1, nvd_gpu_is_small(p->step[i].routine) ? "its own kernel" : "cusolver");
-    if (d && p->step[i].routine && nvg_sorts(p->step[i].routine->op))
+    if (d && p->step[i].routine && (nvg_sorts(p->step[i].routine->op) || nvg_searches(p->step[i].routine->op)))
       nvb_print(t, "  %d runs by its own kernel\n", i + 1);
     if (!p->step[i].gemm) continue;
     if (choice && *choice[i].solver) {

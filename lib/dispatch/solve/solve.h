@@ -84,6 +84,7 @@ extern const nvd_solver nvd_openblas, nvd_cublaslt;
 
 /* ---- routines (dispatch/routine.c): steps that no kernel can do. Makes one in the arena; throws. */
 nvd_solution *nvd_routine(nvb_arena *a, const nvf_step *s, struct nvd_device *d);
+nvd_solution *nvd_search(nvb_arena *a, const nvf_step *s);    /* positions in rows (dispatch/search.c) */
 nvd_solution *nvd_transform(nvb_arena *a, const nvf_step *s); /* a Fourier transform (dispatch/transform.c) */
 /* Transforms rows [lo, hi) of one; arg: those of the step. scratch: so many bytes, aligned to 64. */
 void nvd_transform_rows(const nvd_solution *s, const uint64_t *arg, int64_t lo, int64_t hi, void *scratch);

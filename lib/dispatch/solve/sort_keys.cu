@@ -1,16 +1,13 @@
 // Keys in the order of elements, and the ranks of a tile's elements by one digit, in front of the kernels that sort.
 // Elements keep their bits all the time, so that those which share a key (zeros, NaN) keep their order and their signs.
-// Before this text stand
+// Before this text stands rows.cu, and before that
 // U, Key              unsigned types: as wide as an element; at least 32 bits, for shuffles
 // SIGNED              whether the elements are integers with a sign
 // MOST                of floats the greatest magnitude that is not NaN; 0 of integers
 // TURN                whether the greatest element comes first (NaN is last in any case)
 // ORDER               whether positions are wanted in place of elements
 // WARPS, ITEMS        warps that sort a tile together, and elements of each lane
-typedef long long i64;
-typedef unsigned long long u64;
-#define ALL 0xffffffffu
-enum { LANES = 32, DIGITS = 256, BITS = 8 * sizeof(U), SHARE = LANES * ITEMS, TILE = WARPS * SHARE };
+enum { DIGITS = 256, BITS = 8 * sizeof(U), SHARE = LANES * ITEMS, TILE = WARPS * SHARE };
 
 static __device__ U key_of(U x) {
   const U sign = (U)((U)1 << (BITS - 1));
@@ -20,14 +17,6 @@ static __device__ U key_of(U x) {
   return TURN ? (U)~x : x;
 }
 static __device__ unsigned digit_of(U x, int shift) { return (unsigned)(key_of(x) >> shift) & (DIGITS - 1); }
-
-// What differs from row to row of the operand: batches, and the distance of neighbours, in elements.
-struct Rows { i64 rank, step, shape[32], stride[32]; };
-static __device__ i64 place_of(const Rows &r, i64 row) {
-  i64 at = 0;
-  for (int d = (int)r.rank - 1; d > 0; row /= r.shape[d--]) at += row % r.shape[d] * r.stride[d];
-  return r.rank ? at + row * r.stride[0] : 0;
-}
 
 // The lanes with the same digit.
 static __device__ unsigned same_as(unsigned digit) {

@@ -1,10 +1,12 @@
-/* The kernels that sort on a GPU, compiled for every size of element: little is spilled, and shared memory suffices.
+/* The kernels that sort and search on a GPU, compiled for every size of element: little is spilled, and shared memory
+   suffices.
    What they compute: tests/gpu/test_sorting.py. */
 #include "../../arena.h"
 #include "../../suite.h"
 #include "base/err.h"
 #include "base/mem.h"
 #include "codegen/cuda/cuda.h"
+#include "dispatch/solve/gpu_search.h"
 #include "dispatch/solve/gpu_sort.h"
 #include "frag/dtype.h"
 
@@ -45,4 +47,24 @@ START_TEST(tiles_hold_their_rows) {
 }
 END_TEST
 
-SUITE("sorts on a GPU", EACH(little_is_spilled, types), EACH(tiles_hold_their_rows, types))
+static void search_fits(nvb_arena *a, nvg_op op, nvm_dtype type, int right, int arch) {
+  nvc_cubin c = { 0 };
+  int status = nvc_nvrtc_compile(&c, nvd_search_source(a, op, type, right), "search", arch);
+  ck_assert_msg(!status, "%s", nvb_message());
+  ck_assert_msg(!c.spills && c.registers <= 64, "%s, sm_%d: %d registers, %d bytes spilled", nvg_dtype_name(type), arch,
+                c.registers, c.spills);
+  nvb_free(c.bytes);
+}
+
+START_TEST(searches_spill_nothing) {
+  if (!nvc_nvrtc_available()) return;
+  nvb_arena *a = nvb_arena_new();
+  search_fits(a, NVG_OP_SEARCHED, types[_i] == NVM_F8E4 || types[_i] == NVM_BF16 ? NVM_U64 : types[_i], _i & 1,
+              archs[_i % 3]);
+  if (_i < 3) search_fits(a, NVG_OP_POSITIONS, NVM_BOOL, 0, archs[_i]);
+  nvb_arena_free(a);
+}
+END_TEST
+
+SUITE("sorts and searches on a GPU", EACH(searches_spill_nothing, types), EACH(little_is_spilled, types),
+      EACH(tiles_hold_their_rows, types))

@@ -4,7 +4,7 @@ from .. import _nvm, _order
 from .._positions import positions
 from ._joining import concatenate
 from ._shapes import moveaxis
-from ._sorting import argsort, lexsort, searchsorted, sort
+from ._sorting import argsort, lexsort, sort
 from ._support import asarray, common_dtype, f, fault, one_axis, public
 
 
@@ -148,12 +148,8 @@ def isin(element, test_elements, assume_unique=False, invert=False, *, kind=None
     x, tests = asarray(element), asarray(test_elements).reshape(-1)
     if kind == "table" and not (x.dtype.kind in "biu" and tests.dtype.kind in "biu"):
         raise fault(ValueError, "The 'table' method is only supported for boolean or integer arrays.")
-    if tests.size <= 16 or "c" in (x.dtype.kind, tests.dtype.kind):  # a few comparisons, which fuse
-        return _order.isin(x, tests, invert=invert)
-    tests = sort(tests)
-    at = f["minimum"](searchsorted(tests, x.reshape(-1)), tests.size - 1)
-    found = (f["take"](tests, at, axis=0) == x.reshape(-1)).reshape(x.shape)
-    return ~found if invert else found
+    common = common_dtype(x, tests)
+    return _order.isin(x.astype(common), tests.astype(common), invert=invert)
 
 
 def _flat(*arrays):
