@@ -28,5 +28,5 @@ def _positions_there(flat):
     count = int(ones)
     if n > _FEW:
         step = 1 << max(count.bit_length() - 3, 0)
-        listed = _f["_flatnonzero"](flat, size=min(n, -(-count // step) * step))
-    return listed[:count]
+        listed = _f["_flatnonzero"](flat, size=min(n, -(-count // step) * step)).eval()
+    return listed[:count]  # of what has a value: a view
