@@ -48,7 +48,7 @@ static int has_kernels(nvf_graph *graph) {
 const nvg_graph *nvf_find_attention(nvb_arena *a, const nvg_graph *g, nvf_machine m) {
   int cpu = m.caps->kind == NVB_CPU;
   if (!cpu && !m.caps->tensor) return g;
-  const nvg_graph *with = nvg_with_attention(a, g, (nvg_attention_limits){ HEAD, cpu });
+  const nvg_graph *with = nvg_with_attention(a, g, (nvg_attention_limits){ nvf_attention_head(m.caps, HEAD), cpu });
   return with != g && has_kernels(nvf_graph_of(a, with, nvf_sizes_of(a, with), m, NVF_TWO_PASS, NULL)) ? with : g;
 }
 

@@ -377,6 +377,8 @@ nvf_tiling *nvf_tiling_gemm(nvf_fusion *k);
 nvf_tiling *nvf_tiling_transform(nvf_fusion *k);    /* schedule_transform.c */
 nvf_tiling *nvf_tiling_attention(nvf_fusion *k);    /* schedule_attention.c */
 int64_t nvf_attention_queries(const nvf_fusion *k); /* of a block, when the grid is known */
+/* Elements of the longest vectors whose tiles are on chip together, up to `most`. */
+int64_t nvf_attention_head(const nvb_caps *c, int64_t most);
 void nvf_collapse(nvf_fusion *k);
 nvf_tiling *nvf_tiling_of(nvf_fusion *k);
 int nvf_is_kept_whole(const nvf_fusion *k, int a, int lane); /* whether a block of a CPU has the whole of grid axis a */

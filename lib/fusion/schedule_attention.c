@@ -93,12 +93,22 @@ static nvf_tiling *tiling_cpu(nvf_fusion *k) {
 }
 
 /* ---- a GPU: each warp has 16 or 32 rows of scores and of results in the layout of an MMA */
-enum { WARPS = 4, ROW = 16, BYTES = 16, WIDE = 128 };
+enum { WARPS = 4, ROW = 16, BYTES = 16, WIDE = 128, HALF = 64, STAGES = 2 };
 
 /* Elements of a row in shared memory: a power of two up to 128 bytes, or a multiple of 128. */
 static int64_t padded(int64_t n) { return n <= 64 ? power2(n < ROW ? ROW : n) : multiple(n, 64); }
 static int64_t wide_of(const nvf_fusion *k) {
   return most(padded(extent(k, k->attention->depth)), padded(extent(k, k->attention->n)));
+}
+
+/* Bytes of shared memory of a block: queries, tiles of keys and of values that wait, and exponentials, of 16 bits. */
+static int64_t shared_bytes(int64_t queries, int64_t depth, int64_t columns) {
+  return 2 * (queries * (depth + KEYS) + STAGES * KEYS * (depth + columns));
+}
+
+int64_t nvf_attention_head(const nvb_caps *c, int64_t most) {
+  while (c->kind != NVB_CPU && shared_bytes(WARPS * ROW, most, most) > c->onchip) most -= HALF;
+  return most;
 }
 
 /* Whether scores have masks, biases or other functions of positions, which take registers. */
@@ -117,7 +127,8 @@ static int has_masks(const nvf_fusion *k) {
 static int64_t queries_gpu(const nvf_fusion *k) {
   int64_t two = 2 * WARPS * ROW, blocks = (extent(k, k->attention->m) + two - 1) / two;
   for (int a = 0; a < k->axis.n; a++) blocks *= k->grid >> a & 1 && a != k->attention->m ? extent(k, a) : 1;
-  int fits = wide_of(k) <= (has_masks(k) ? WIDE / 2 : WIDE);
+  int64_t bytes = shared_bytes(two, padded(extent(k, k->attention->depth)), padded(extent(k, k->attention->n)));
+  int fits = wide_of(k) <= (has_masks(k) ? WIDE / 2 : WIDE) && bytes <= k->graph->caps->onchip;
   return fits && blocks >= k->graph->caps->cores ? two : two / 2;
 }
 
@@ -146,7 +157,7 @@ static nvf_digits columns_of_mma(int64_t n) {
 }
 
 static nvf_tiling *tiling_gpu(nvf_fusion *k) {
-  enum { STAGES = 2, HALF = 64, BESIDE = 8 /* neighbours of a thread, and its four threads */ };
+  enum { BESIDE = 8 /* neighbours of a thread, and its four threads */ };
   const nvf_attention *t = k->attention;
   int64_t queries = nvf_attention_queries(k);
   nvf_tiling *s = tiling_new(k, queries, padded(extent(k, t->depth)), padded(extent(k, t->n)));

@@ -141,8 +141,9 @@ static void check_gemm(const checker *c, const nvg_val *v) {
   require(c, a->shape[r - 2] == v->shape[r - 2] && b->shape[r - 1] == v->shape[r - 1],
           "the shape does not follow from the operands'");
   int bytes = a->dtype == NVM_I8;
-  require(c, a->dtype == (attends ? NVM_F32 : b->dtype) && (bytes || nvg_class_of(b->dtype) >= NVG_FLOAT),
-          "operands have one dtype, of floats or int8, and scores are f32");
+  require(c, (attends || a->dtype == b->dtype) && (bytes || nvg_class_of(b->dtype) >= NVG_FLOAT),
+          "operands have one dtype, of floats or int8");
+  require(c, !attends || a->dtype == NVM_F32, "scores of attention are f32");
   require(c, v->attr[0] == (int64_t)v->dtype && v->dtype == (bytes ? NVM_I32 : nvg_compute_of(a->dtype)),
           "sums have another dtype");
   require(c, v->attr[1] >= 0 && v->attr[1] < NVM_NPRECISIONS, "no such precision");

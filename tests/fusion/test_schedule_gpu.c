@@ -1,6 +1,7 @@
 /* Schedules for a GPU: the bits of a value-by-value evaluation whatever the places are, hints that keep their promise,
    and the places that the rules are there for. */
 #include "codegen/cuda/cuda.h"
+#include "fusion/planner.h"
 #include "hints.h"
 
 static const int64_t *dims(const int64_t *d) { return d; }
@@ -377,9 +378,20 @@ static void given_numbers(nvb_arena *a, void *arg) {
 START_TEST(given_numbers_are_no_buffers) { in_arena(given_numbers, NULL, NULL); }
 END_TEST
 
+/* Tiles of attention fit on chip, so that heads may be longer where there is more of it. */
+START_TEST(heads_of_attention_fit) {
+  static const struct {
+    const char *device;
+    int64_t head;
+  } most[] = { { "h200", 256 }, { "b200", 256 }, { "a100", 192 }, { "rtx4090", 128 }, { "rtx5090", 128 } };
+  for (size_t i = 0; i < sizeof most / sizeof *most; i++)
+    ck_assert_int_eq(nvf_attention_head(nvb_caps_find(most[i].device), 256), most[i].head);
+}
+END_TEST
+
 START_TEST(what_no_launch_takes_is_cut) { in_arena(cut_one, &_i, NULL); }
 END_TEST
 
 SUITE("gpu", EACH(same_bits_in_any_place, programs), EACH(places_follow_the_rules, places),
       EACH(hints_follow_the_rules, hints), joined_values_are_computed_once, LOOP(what_no_launch_takes_is_cut, 2),
-      given_numbers_are_no_buffers)
+      given_numbers_are_no_buffers, heads_of_attention_fit)

@@ -24,7 +24,7 @@ x.flatten(order='C') x.max(0) x.max(0,None,True) x.max(initial=9) x.max(axis=1,i
 x.mean(0,'f4') x.mean(1,None,None,True) x.mean(dtype='f4',keepdims=True) x.min(1) x.min(1,None,True) x.prod(0)
 x.prod(0,'f4',None,True) x.prod(initial=2) x.ravel() x.ravel('F') x.repeat(2) x.repeat(2,0) x.reshape(3,2)
 x.reshape((3,2)) x.reshape(3,2,order='F') x.reshape((3,2),order='F') x.reshape(-1) x.reshape((3,2),order='C')
-x.round() x.round(1) x.round(decimals=1) x[0].searchsorted(2) x.ravel()[:3].searchsorted(5) x.squeeze() x.std()
+x.round() x.round(1) x.round(decimals=1) abs(x[0]).cumsum().searchsorted(2) x.squeeze() x.std()
 x.std(0,None,None,1) x.std(0,ddof=1)
 x.std(axis=1,dtype='f4') x.std(0,'f4',None,1,True) x.sum() x.sum(0) x.sum(0,'f4') x.sum(1,None,None,True) x.sum((0,1))
 x.sum(axis=1,initial=2,where=x>2) x.cumsum() x.cumprod(dtype='c8') x.swapaxes(0,1) x.take([0,1])
