@@ -11,6 +11,8 @@ from nvm import _nvm
 
 pytestmark = pytest.mark.skipif(nvm.get_default_device() != "cpu", reason="on a GPU there is one route")
 SEEDS = int(os.environ.get("NVM_TEST_PROGRAMS", "120"))
+for hook in "getitem", "setitem":  # the Python half is imported when it is first called
+    _nvm.hooks["import"](hook)
 INTS = ["int8", "int32", "int64", "uint8", "uint64"]
 
 
