@@ -93,7 +93,7 @@ TWO = [
     ("nvm.take(x, o.to_device('cuda:1'), axis=0)", r"\[take\] .*on cuda:0 and int64 \(2,\) on cuda:1"),
     ("nvm.jit(lambda a, b: a * b)(x, y)", r"argument 1 was put on cuda:1, others on cuda:0; move one with to_device"),
     ("nvm.fori_loop(0, 3, lambda i, c: c + y, x)", r"\[add\] .*float64 " + BOTH),
-    ("nnp.allclose(x, y)", r"\[isclose\] .*float64 " + BOTH),
+    ("nnp.allclose(x, y)", r"\[allclose\] .*float64 " + BOTH),
     ("nvm.from_dlpack(y, device='cuda:0', copy=False)", r"from_dlpack: copy=False, but the array is on another device"),
 ]
 
