@@ -13,21 +13,30 @@ int nvf_is_attention(const nvf_graph *graph, const nvf_node *n) {
   return n->kind == NVG_VCALL && nvg_is_attention(&graph->g->v[n->value]);
 }
 
-/* Marks the functions of the first product of an attention, from its scores downward. */
-static int mark_from(nvf_graph *graph, int i, int64_t size) {
-  nvf_node *n = &graph->node[i];
-  int product = n->kind == NVG_VCALL, inner = product;
-  if (n->size != size || (!product && n->kind != NVG_VMAP && n->kind != NVG_VRESHAPE)) return 0;
-  for (int j = 0; j < n->nin && !product; j++) inner |= mark_from(graph, n->in[j], size);
-  n->inner = inner;
-  n->must &= !inner;
-  return inner;
+/* Marks the functions of the first product of an attention, down from its scores. */
+static void mark_from(nvf_graph *graph, int scores) {
+  uint8_t *of_scores = nvb_get(graph->arena, (size_t)graph->n + 1);
+  of_scores[scores] = 1;
+  for (int i = scores; i >= 0; i--) {
+    const nvf_node *n = &graph->node[i];
+    int each = n->kind == NVG_VMAP || n->kind == NVG_VRESHAPE;
+    of_scores[i] &= n->size == graph->node[scores].size && (each || n->kind == NVG_VCALL);
+    for (int j = 0; j < n->nin && of_scores[i] && each; j++) of_scores[n->in[j]] = 1;
+  }
+  for (int i = 0; i <= scores; i++) {
+    nvf_node *n = &graph->node[i];
+    if (!of_scores[i]) continue;
+    n->inner = n->kind == NVG_VCALL;
+    for (int j = 0; j < n->nin && n->kind != NVG_VCALL; j++)
+      n->inner |= of_scores[n->in[j]] && graph->node[n->in[j]].inner;
+    n->must &= !n->inner;
+  }
 }
 
 void nvf_mark_inner(nvf_graph *graph) {
   for (int i = 0; i < graph->n; i++) {
     const nvf_node *n = &graph->node[i];
-    if (nvf_is_attention(graph, n)) mark_from(graph, n->in[0], graph->node[n->in[0]].size);
+    if (nvf_is_attention(graph, n)) mark_from(graph, n->in[0]);
   }
 }
 

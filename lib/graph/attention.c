@@ -13,7 +13,8 @@ typedef struct attention { int scores, first, second, root; } attention;
 typedef struct finder {
   const nvg_graph *g;
   nvg_attention_limits most;
-  int *of; /* by value: 1 + the attention whose root it is; 0: none */
+  int *of;    /* by value: 1 + the attention whose root it is; 0: none */
+  int *first; /* by value, of the attention that is looked at: the product that it is a function of */
   uint8_t *rounded;
   NVB_VEC(attention) all;
 } finder;
@@ -78,18 +79,20 @@ static int is_product(const finder *f, int i) {
   return v->kind == NVG_VCALL && v->op == NVG_OP_GEMM && v->dtype == NVM_F32;
 }
 
-/* The product of which the scores are a function, element by element; -1: none, or several. */
-static int find_first(const finder *f, int i, int64_t size, int64_t columns) {
-  const nvg_val *v = value_of(f, i);
-  int found = -1;
-  if (v->size != size || last_of(v) != columns) return -1;
-  if (is_product(f, i)) return i;
-  for (int j = 0; j < v->nin && (v->kind == NVG_VMAP || v->kind == NVG_VRESHAPE); j++) {
-    int x = find_first(f, v->in[j], size, columns);
-    if (x >= 0 && found >= 0 && x != found) return -1;
-    found = x >= 0 ? x : found;
+/* The product of which the scores are a function, element by element; negative: none, or several. */
+static int find_first(const finder *f, int scores, int64_t size, int64_t columns) {
+  enum { NONE = -1, SEVERAL = -2 };
+  for (int i = 0; i <= scores; i++) {
+    const nvg_val *v = value_of(f, i);
+    int found = NONE, each = v->kind == NVG_VMAP || v->kind == NVG_VRESHAPE, of_scores = v->size == size;
+    of_scores &= last_of(v) == columns;
+    for (int j = 0; j < v->nin && each && of_scores; j++) {
+      int x = f->first[v->in[j]];
+      found = found == NONE || found == x ? x : x == NONE ? found : SEVERAL;
+    }
+    f->first[i] = of_scores && is_product(f, i) ? i : found;
   }
-  return found;
+  return f->first[scores];
 }
 
 static int is_supported(const finder *f, const attention *a) {
@@ -184,7 +187,11 @@ static int maybe_call(nvg_lower *l, int value, const nvg_val *v, int *in, const 
 }
 
 const nvg_graph *nvg_with_attention(nvb_arena *a, const nvg_graph *g, nvg_attention_limits most) {
-  finder f = { .g = g, .most = most, .of = NVB_NEWN(a, int, g->n + 1), .rounded = nvb_get(a, (size_t)g->n + 1) };
+  finder f = { .g = g,
+               .most = most,
+               .of = NVB_NEWN(a, int, g->n + 1),
+               .first = NVB_NEWN(a, int, g->n + 1),
+               .rounded = nvb_get(a, (size_t)g->n + 1) };
   attention found;
   for (int i = 0; i < g->n; i++) {
     if (!is_attention(&f, i, &found)) continue;

@@ -128,6 +128,25 @@ def test_special_values_stay_in_their_rows(rng):
     np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
 
 
+def test_scores_whose_values_are_read_twice_each(rng):
+    """A walk that visits each reader's operands anew would take 2^60 steps."""
+    q, k, v = (draw(rng, 2, 40, 16) for _ in range(3))
+
+    def scores(xp, s):
+        for _ in range(60):
+            s = xp.tanh(s) * 0.25 + s * 0.75
+        return s
+
+    def attend(q, k, v):
+        return softmax(scores(nvm, q @ turned(k)), v)
+
+    s = scores(np, q.astype("f8") @ np.swapaxes(k, 1, 2))
+    e = np.exp(s - s.max(-1, keepdims=True))
+    np.testing.assert_allclose(
+        np.asarray(nvm.jit(attend)(q, k, v)), e / e.sum(-1, keepdims=True) @ v, rtol=1e-4, atol=1e-5
+    )
+
+
 def test_what_is_not_attention(rng):
     """Scores that are wanted too, sums with something added, maxima of something else: none of them is."""
     q, k, v = (nvm.asarray(draw(rng, 2, n, 16)) for n in (50, 60, 60))
