@@ -110,7 +110,7 @@ START_TEST(short_rows_of_all_lengths) {
   uint32_t x32[15 * 9], y32[15 * 9], out32[15];
   char memory[1 << 14] __attribute__((aligned(64)));
   for (int i = 0; i < MOST; i++) input_f32[i] = (float)(input[i] = (double)(i * 7919 % 20001 - 10000) / (1 + i % 999));
-  for (int i = 0; i < MOST; i++) factor_f32[i] = (float)(factor[i] = (double)(i * 104729 % 2001 - 1000) / 77);
+  for (int i = 0; i < MOST; i++) factor_f32[i] = (float)(factor[i] = (double)((int64_t)i * 104729 % 2001 - 1000) / 77);
   for (int i = 0; i < 15 * 9; i++) {
     x32[i] = (uint32_t)(x[i] = 0x9e3779b97f4a7c15ull * (uint64_t)(i + 1));
     y32[i] = (uint32_t)(y[i] = 0xd1b54a32d192ed03ull * (uint64_t)i);
