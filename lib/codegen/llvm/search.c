@@ -1,7 +1,7 @@
 /* Emits reductions along one innermost loop whose result is one of the elements (argmin, argmax, any, all): an
    iteration only tests whether one of its elements beats the best so far, which is rare; then the first one that equals
-   the new best is where the first bit of a mask is set. No iteration follows after which nothing can change, unless
-   later nests read elements that the iterations keep in scratch. Three fragments, named after the merge, say what this
+   the new best is where the first bit of a mask is set. The loop ends once nothing can change any more, unless later
+   nests read elements that the iterations keep in scratch. Three fragments, named after the merge, say what this
    file has to know of it: keeps.<merge>, best.<merge>, ends.<merge>. It never decides which element wins. */
 #include <stdio.h>
 #include <string.h>
